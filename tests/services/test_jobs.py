@@ -86,3 +86,30 @@ def test_one_job_is_shown_without_reading_the_others(
     with pytest.raises(NotFound, match="stord") as caught:
         jobs.get("stord")
     assert 'Did you mean "stored"?' in str(caught.value.hint)
+
+
+def test_a_job_that_has_not_changed_is_not_parsed_again(
+    live_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look at the list parsed every definition, for each actor anew."""
+    jobs = jobs_of(live_database, partial(load_configuration, environ={}, cwd=tmp_path))
+    same, changed, removed = (add_job(live_database, spec(name)) for name in "abc")
+    assert [view.name for view in jobs.find()] == ["a", "b", "c"]
+    with live_database.write() as connection:
+        stored = store_jobs.get_many(connection, [changed, removed], known={})
+        edited = replace(stored[changed].spec, priority=7)
+        assert store_jobs.change(connection, job=stored[changed], spec=edited)
+        assert store_jobs.remove(connection, job=stored[removed])
+    added = add_job(live_database, spec("d"))
+    parsed: list[int] = []
+    real = store_jobs.job_from
+    monkeypatch.setattr(store_jobs, "job_from", lambda row: parsed.append(row["id"]) or real(row))
+    found = {view.name: view.job for view in jobs.acting_as("another").find()}
+    assert sorted(parsed) == [changed, added]
+    assert found["b"] is not None
+    assert (found["b"].id, found["b"].spec.priority) == (changed, 7)
+    assert {name: job.id for name, job in found.items() if job} == {
+        "a": same,
+        "b": changed,
+        "d": added,
+    }

@@ -25,10 +25,10 @@ def recorded(database: Database) -> Iterator[list[str]]:
         note(statement)
 
     def note_on_autocommit(
-        autocommit: AutocommitConnection, sql: str, values: Any = ()
-    ) -> list[Any]:
+        autocommit: AutocommitConnection, sql: str, values: Any = (), **options: Any
+    ) -> tuple[list[Any], int]:
         note(sql)
-        return send(autocommit, sql, values)
+        return send(autocommit, sql, values, **options)
 
     event.listen(database.engine, "before_cursor_execute", note_on_connection)
     try:

@@ -70,9 +70,9 @@ class HourCounts:
         self, connection: Connection, start: datetime, end: datetime, job_id: int
     ) -> list[HourRow]:
         """Of one job, by closed hour."""
-        hours = list(hours_between(start, end))
         return self._keep(
-            (start, end, job_id), lambda: rollups.hours_of_job(connection, hours, job_id)
+            (start, end, job_id),
+            lambda: rollups.hours_of_job(connection, list(hours_between(start, end)), job_id),
         )
 
     def _keep(self, key: tuple[object, ...], read: Callable[[], list[_Kept]]) -> list[_Kept]:

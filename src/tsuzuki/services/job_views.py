@@ -1,9 +1,10 @@
 """Jobs as people see them: file and database together, and whether the two are in step."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from tsuzuki.model.job import Job, JobSource, JobSpec
@@ -33,13 +34,21 @@ class SyncState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class JobView:
-    """A job as people see it. `spec` is what the file says, where it is in the file."""
+    """A job as people see it at a time. `spec` is what the file says, where it is in the file."""
 
     spec: JobSpec
     source: JobSource
     sync_state: SyncState
     job: Job | None
-    next_at: datetime | None
+    now: datetime = field(compare=False)
+
+    @cached_property
+    def next_at(self) -> datetime | None:
+        """When it is due next. Computed when it is asked for: of a long list few are shown."""
+        if not self.spec.enabled or isinstance(self.spec.schedule, UnreadableSchedule):
+            return None
+        due = self.spec.next_due(self.now, 1)
+        return due[0] if due else None
 
     @property
     def name(self) -> str:
@@ -121,14 +130,12 @@ def view_of(in_file: JobSpec | None, stored: Job | None, *, now: datetime) -> Jo
     source = JobSource.FILE if in_file else (stored.source if stored else JobSource.FILE)
     if stored and stored.source is JobSource.DATABASE:
         source, spec = JobSource.DATABASE, stored.spec
-    has_next = spec.enabled and not isinstance(spec.schedule, UnreadableSchedule)
-    due = spec.next_due(now, 1) if has_next else []
     return JobView(
         spec=spec,
         source=source,
         sync_state=_sync_state(in_file, stored),
         job=stored,
-        next_at=due[0] if due else None,
+        now=now,
     )
 
 

@@ -38,6 +38,16 @@ from tsuzuki.store.sql.database import Connection, Database
 __all__ = ["JobView", "Jobs", "SyncState", "definition_text", "parse_key_value", "parse_mapping"]
 
 
+KNOWN_MAX = 5_000
+"""How many jobs are kept as they were read last."""
+
+
+class _LastRead:
+    """Jobs by id: one that has not changed since is not parsed again. Shared by all threads and actors."""
+
+    jobs: Mapping[int, Job] = jobs.NONE_KNOWN
+
+
 class Jobs(ActingService):
     """`reload` reads the configuration again: the file may have changed since."""
 
@@ -53,12 +63,14 @@ class Jobs(ActingService):
         self._reload = reload
         self._kinds = kinds
         self._actor = actor
+        self._last_read = _LastRead()
 
     def find(self) -> list[JobView]:
         """Every job of the file and of the database, by name."""
         configuration = self._reload()
         with self._database.read() as connection:
-            stored = jobs.find(connection)
+            stored = jobs.find(connection, known=self._last_read.jobs)
+        self._last_read.jobs = {job.id: job for job in stored[:KNOWN_MAX]}
         refused = {job.name for job in configuration.refused_jobs}
         return views_of(configuration.jobs, stored, refused=refused, now=self._database.clock.now())
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import cache
 
 from tsuzuki.model.durations import percentile
 from tsuzuki.model.errors import UsageError
@@ -120,8 +121,9 @@ class RunStatistics:
             found = {day: Outcomes() for day in dates}
             start, end = _first_hour(dates[0], zone), hour_of(now) + HOUR
             job_id = require_job(connection, job_name).id
+            day_of = cache(lambda hour: hour.astimezone(zone).date())
             for hour, count in self._rows(connection, start, end, now, job_id):
-                if (day := hour.astimezone(zone).date()) in found:
+                if (day := day_of(hour)) in found:
                     found[day].add(count)
         return [
             DayOfRuns(

@@ -208,6 +208,7 @@ _HEAD_BY_NAME = _BY_NAME.with_only_columns(
     job_definitions.c.id, job_definitions.c.version, db_now()
 )
 _ALL = _PRESENT.order_by(job_definitions.c.name)
+_ALL_HEADS = _ALL.with_only_columns(*_HEADS.selected_columns)
 _ALL_NAMES = _ALL.with_only_columns(job_definitions.c.name)
 _BY_EVENT = _PRESENT.where(
     job_definitions.c.enabled.is_(True), in_list(job_definitions.c.on_event, "event_types")
@@ -238,9 +239,13 @@ def find_by_name(connection: Connection, names: Collection[str]) -> dict[str, Jo
     return {row["name"]: job_from(row) for row in rows}
 
 
-def find(connection: Connection) -> list[Job]:
-    """Every job that has not been removed, by name."""
-    return [job_from(row) for row in execute(connection, _ALL).mappings()]
+def find(connection: Connection, *, known: Mapping[int, Job] = NONE_KNOWN) -> list[Job]:
+    """Every job that has not been removed, by name. A job that `known` has in its current version is not read again."""
+    if not known:
+        return [job_from(row) for row in execute(connection, _ALL).mappings()]
+    heads = execute(connection, _ALL_HEADS).all()
+    # One that was changed may have been removed before it was read.
+    return [job for job in _read_changed(connection, heads, known) if job.deleted_at is None]
 
 
 def names(connection: Connection) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 
 from support.many_runs import START, add_many_runs
 from support.query_plans import Sent, last_sent, plan_of
+from support.statement_recorder import recorded
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.store.runs import run_paths, run_search, runs
@@ -139,6 +140,18 @@ def test_a_run_that_moved_on_or_was_pruned_does_not_end_the_list(
         found = run_search.search(connection, filter_of("failed", limit=5))
     assert len(found.runs) == 4
     assert found.continue_before == 220
+
+
+def test_the_window_of_a_search_costs_one_statement_however_many_runs_there_are(
+    database: Database,
+) -> None:
+    """Each halving was a statement of its own: forty of them for the list of a million runs."""
+    add_many_runs(database, COUNT)
+    with recorded(database) as sent, database.read() as connection:
+        run_search.search(connection, filter_of("all"))
+        without = len(sent)
+        run_search.search(connection, filter_of("created"))
+    assert len(sent) - without <= without + 2
 
 
 def test_no_search_and_no_count_scans_or_sorts_the_table(database: Database) -> None:

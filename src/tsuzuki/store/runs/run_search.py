@@ -7,15 +7,15 @@ continues there, so that every run is found exactly once. A count that was ended
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Select, bindparam, func, select
+from sqlalchemy import ColumnElement, Connection, select
 
 from tsuzuki.model.run import Run
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
 from tsuzuki.store.runs import runs
+from tsuzuki.store.runs.id_bounds import first_since, oldest_and_newest
 from tsuzuki.store.runs.run_filter import conditions_of_runs
 from tsuzuki.store.runs.run_paths import Path, paths_of
 from tsuzuki.store.runs.states import in_states
@@ -143,42 +143,17 @@ def _end_of_look(connection: Connection, asked: _Search, path: Path) -> int:
     return asked.low if nth is None else nth
 
 
-# --- between which ids -------------------------------------------------------------------------
-
-_NEWEST = select(func.max(job_runs.c.id))
-_OLDEST = select(func.min(job_runs.c.id))
-_FROM = bindparam("from_", type_=BigInteger())
-_AT_OR_AFTER: Select[tuple[int, datetime]] = (
-    select(job_runs.c.id, job_runs.c.created_at)
-    .where(job_runs.c.id >= _FROM)
-    .order_by(job_runs.c.id)
-    .limit(1)
-)
-
-
 def _bounds(connection: Connection, wanted: RunFilter) -> tuple[int, int]:
-    newest = execute(connection, _NEWEST).scalar_one()
-    if newest is None:
+    ends = oldest_and_newest(connection)
+    if ends is None:
         return 0, 0
-    low, high = execute(connection, _OLDEST).scalar_one(), newest + 1
+    low, high = ends[0], ends[1] + 1
     # A run that finished before a time was created before it.
-    ends = [end for end in (wanted.created_until, wanted.finished_until) if end is not None]
-    if ends:
-        high = min(high, _first_since(connection, min(ends), low, high) + DISORDER_MAX)
+    until = [end for end in (wanted.created_until, wanted.finished_until) if end is not None]
+    if until:
+        high = min(high, first_since(connection, min(until), low, high) + DISORDER_MAX)
     if wanted.created_from is not None:
-        low = max(low, _first_since(connection, wanted.created_from, low, high) - DISORDER_MAX)
+        low = max(low, first_since(connection, wanted.created_from, low, high) - DISORDER_MAX)
     if wanted.before_id is not None:
         high = min(high, wanted.before_id)
     return low, high
-
-
-def _first_since(connection: Connection, moment: datetime, low: int, high: int) -> int:
-    """The first id from `low` on whose run was created at or after a moment, by bisection; `high` if none was."""
-    while low < high:
-        middle = (low + high) // 2
-        row = execute(connection, _AT_OR_AFTER, {"from_": middle}).one_or_none()
-        if row is None or row[1] >= moment:
-            high = middle
-        else:
-            low = row[0] + 1
-    return high

@@ -28,12 +28,13 @@ class AutocommitConnection:
         self._raw = raw
         self._cursor = raw.cursor()
 
-    def send(self, sql: str, values: Any = ()) -> tuple[list[Any], int]:
-        """Rows as the driver gives them, and the row count. Raises what SQLAlchemy would raise."""
+    def send(self, sql: str, values: Any = (), *, has_rows: bool = False) -> tuple[list[Any], int]:
+        """Rows as the driver gives them, if it answers with any, and the row count. Raises what SQLAlchemy would
+        raise."""
         cursor = self._cursor
         try:
             cursor.execute(sql, values)
-            rows = cursor.fetchall() if cursor.description else []
+            rows = cursor.fetchall() if has_rows else []
         except self.dialect.loaded_dbapi.Error as problem:
             is_lost = self.dialect.is_disconnect(problem, self._raw, cursor)
             raise _as_sqlalchemy(problem, self.dialect, sql, is_lost=is_lost) from problem

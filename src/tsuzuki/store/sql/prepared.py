@@ -83,9 +83,9 @@ def execute(
     order = prepared.parameter_order
     sent = values if order is None else tuple([values[name] for name in order])
     if isinstance(connection, AutocommitConnection):
-        rows, rowcount = connection.send(prepared.sql, sent)
+        rows, rowcount = connection.send(prepared.sql, sent, has_rows=bool(prepared.names))
     elif connection.in_transaction() and not connection.dispatch.before_cursor_execute:
-        rows, rowcount = _send(connection, prepared.sql, sent)
+        rows, rowcount = _send(connection, prepared, sent)
     else:
         result = connection.exec_driver_sql(prepared.sql, sent)
         rowcount = result.rowcount
@@ -95,15 +95,16 @@ def execute(
     return Rows(rows, rowcount, prepared.names)
 
 
-def _send(connection: Connection, sql: str, values: Any) -> tuple[list[Any], int]:
-    """Rows as the driver gives them, and the row count."""
+def _send(connection: Connection, prepared: "_Prepared", values: Any) -> tuple[list[Any], int]:
+    """Rows as the driver gives them, and the row count. Whether there are any is known from the statement: psycopg
+    describes each column of a result anew when it is asked."""
     cursor = connection.connection.cursor()
     try:
-        cursor.execute(sql, values)
-        rows: Any = cursor.fetchall() if cursor.description else []
+        cursor.execute(prepared.sql, values)
+        rows: Any = cursor.fetchall() if prepared.names else []
     except connection.dialect.loaded_dbapi.Error as problem:
         # What SQLAlchemy does: wrap the error, and drop the connections of a server that is gone.
-        connection._handle_dbapi_exception(problem, sql, values, cursor, None)  # noqa: SLF001 -- no public way
+        connection._handle_dbapi_exception(problem, prepared.sql, values, cursor, None)  # noqa: SLF001 -- no public way
         raise
     rowcount = cursor.rowcount
     cursor.close()

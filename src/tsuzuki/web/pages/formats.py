@@ -1,17 +1,18 @@
 """Times, durations and numbers as the viewer reads them. Each time has its zone, and others in its tooltip."""
 
 import json
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from babel.dates import format_timedelta
+from babel.dates import TIMEDELTA_UNITS, format_timedelta
 from babel.numbers import format_decimal
 from jinja2 import pass_context
 from jinja2.runtime import Context
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from tsuzuki.model.sentence import Command, Sentence
 from tsuzuki.model.states import RunState
@@ -26,6 +27,8 @@ from tsuzuki.web.pages.words import REASONS, STATES
 from tsuzuki.web.paging import Count
 
 NONE = "\N{EN DASH}"
+UNIT_MIN = 1.5
+"""A distance is told in the largest unit of which it has so many."""
 _RUN = message("Run %(id)s")
 _SECONDS = message("%(seconds)s s")
 _MINUTES = message("%(minutes)s min %(seconds)s s")
@@ -46,11 +49,11 @@ def in_zone(moment: datetime, zone: ZoneInfo) -> str:
 
 def _tooltip(viewer: Viewer, moment: datetime, schedule_zone: str | None) -> str:
     """In the zone of the schedule, of the viewer, and in UTC; each once."""
-    zones = [viewer.zone, ZoneInfo("UTC")]
+    names = [viewer.zone.key, "UTC"]
     if schedule_zone:
-        zones.insert(0, ZoneInfo(schedule_zone))
+        names.insert(0, schedule_zone)
     return "\n".join(
-        dict.fromkeys(f"{in_zone(moment, zone)} ({zone.key})" for zone in zones)
+        f"{in_zone(moment, ZoneInfo(name))} ({name})" for name in dict.fromkeys(names)
     ).replace(" UTC (UTC)", " UTC")
 
 
@@ -80,13 +83,24 @@ def _time(value: datetime, title: str, mark: str, shown: str) -> Markup:
 
 
 def relative(distance: timedelta, language: str) -> str:
-    return _relative(round(distance.total_seconds()), language)
+    seconds = round(distance.total_seconds())
+    unit, length = next(
+        (one for one in TIMEDELTA_UNITS if abs(seconds) / one[1] >= UNIT_MIN), TIMEDELTA_UNITS[-1]
+    )
+    count = round(abs(seconds) / length)
+    return _relative(count * length if seconds >= 0 else -count * length, unit, language)
 
 
 @lru_cache(maxsize=10_000)
-def _relative(seconds: int, language: str) -> str:
+def _relative(seconds: int, unit: Any, language: str) -> str:
+    """In this unit of Babel; of all times that are rounded to the same number of it."""
     return format_timedelta(
-        seconds, add_direction=True, format="short", locale=language, threshold=1.5
+        seconds,
+        granularity=unit,
+        threshold=math.inf,
+        add_direction=True,
+        format="short",
+        locale=language,
     )
 
 
@@ -95,10 +109,13 @@ def duration(context: Context, value: timedelta | float | None) -> str:
     if value is None:
         return NONE
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    gettext = translations(_viewer(context).language).gettext
-    whole = round(seconds)
+    return _duration(seconds, _translations_of(_viewer(context).language))
+
+
+def _duration(seconds: float, gettext: Callable[[str], str]) -> str:
     if seconds < 60:
         return gettext(_SECONDS) % {"seconds": _seconds_text(seconds)}
+    whole = round(seconds)
     if whole < 3600:
         return gettext(_MINUTES) % {"minutes": whole // 60, "seconds": whole % 60}
     if whole < 2 * 86_400:
@@ -117,7 +134,12 @@ def _seconds_text(seconds: float) -> str:
 
 @pass_context
 def number(context: Context, value: float | None) -> str:
-    return NONE if value is None else format_decimal(value, locale=_viewer(context).language)
+    return NONE if value is None else _number(value, _viewer(context).language)
+
+
+@lru_cache(maxsize=10_000, typed=True)
+def _number(value: float, language: str) -> str:
+    return format_decimal(value, locale=language)
 
 
 @pass_context
@@ -130,7 +152,8 @@ def count(context: Context, value: Count | None) -> str:
 
 def outside(value: object) -> Markup:
     """Text that comes from elsewhere: not translated, and without harm to what stands beside it."""
-    return Markup('<bdi translate="no">{}</bdi>').format(neutralise(str(value)))
+    shown = escape(neutralise(str(value)))
+    return Markup(f'<bdi translate="no">{shown}</bdi>')  # noqa: S704 - escaped the line before
 
 
 def plain(value: object) -> str:
@@ -184,7 +207,7 @@ def run_label(context: Context, run: Any) -> str:
     gettext = _translations_of(_viewer(context).language)
     parts = [gettext(STATES[run.state].text)]
     if run.seconds is not None:
-        parts.append(duration(context, run.seconds))
+        parts.append(_duration(run.seconds, gettext))
     if run.reason:
         parts.append(gettext(REASONS[run.reason]))
     parts.append(utc(run.finished_at))
@@ -197,7 +220,7 @@ def _translations_of(language: str) -> Callable[[str], str]:
 
 
 def utc(value: datetime) -> str:
-    return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 FILTERS: dict[str, Callable[..., Any]] = {

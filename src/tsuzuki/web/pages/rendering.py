@@ -13,8 +13,10 @@ from markupsafe import Markup
 
 from tsuzuki.web.pages.ansi import parts_of
 from tsuzuki.web.pages.assets import asset_url
+from tsuzuki.web.pages.constant_words import ConstantWords
 from tsuzuki.web.pages.flash import forget_flash
 from tsuzuki.web.pages.formats import FILTERS
+from tsuzuki.web.pages.job_cells import CELL_FILTERS, COUNTED_TOGETHER
 from tsuzuki.web.pages.language import LANGUAGES, translations
 from tsuzuki.web.pages.links import path_part
 from tsuzuki.web.pages.viewer import FRAGMENT_HEADER, Viewer
@@ -50,7 +52,7 @@ HEADERS = {
 @cache
 def environment(language: str) -> Environment:
     """Templates with the words of a language."""
-    built = Environment(
+    built = ConstantWords(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
@@ -59,9 +61,10 @@ def environment(language: str) -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    built.filters.update(FILTERS)
+    built.filters.update(FILTERS | CELL_FILTERS)
     built.globals.update(
         words=WORDS,
+        counted_together=COUNTED_TOGETHER,
         refusal_title=refusal_title,
         ansi_parts=parts_of,
         asset_url=asset_url,

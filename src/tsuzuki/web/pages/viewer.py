@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from zoneinfo import ZoneInfo
 
 from fastapi import Request
@@ -33,7 +34,7 @@ class Viewer:
     accepts_gzip: bool
     menu: tuple[MenuGroup, ...]
 
-    @property
+    @cached_property
     def zone(self) -> ZoneInfo:
         return ZoneInfo(self.preferences.zone or "UTC")
 
@@ -48,8 +49,12 @@ class Viewer:
 
     def job_path(self, name: str) -> str:
         """The page of a job; its runs if there is none, or it may not be seen."""
+        return f"{self._jobs_path}{path_part(name)}"
+
+    @cached_property
+    def _jobs_path(self) -> str:
         has_page = any(entry.path == "/jobs" for group in self.menu for entry in group.entries)
-        return f"/jobs/{path_part(name)}" if has_page else f"/runs?job={path_part(name)}"
+        return "/jobs/" if has_page else "/runs?job="
 
     def is_at(self, path: str) -> bool:
         """Whether the page that is shown is this one of the menu, or below it."""
