@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 FOUND = [
     Column("place"),
     Column("kind"),
-    Column("name_path", "NAME"),
-    Column("text", format=str.strip),
+    Column("name_path", "NAME", shrinks=True),
+    Column("text", format=str.strip, shrinks=True),
 ]
 REFERENCES = [
     Column("place"),
