@@ -72,6 +72,23 @@ def test_a_waiting_run_can_be_canceled_once(workspace: Workspace) -> None:
     assert actions == ["run.cancel", "run.start"]
 
 
+def test_each_of_several_runs_is_canceled_though_one_has_ended(workspace: Workspace) -> None:
+    ended, waiting = (str(run_of(workspace, "hello")) for _ in range(2))
+    workspace.ok("run", "cancel", ended)
+    told = workspace.run("run", "cancel", ended, "999", waiting)
+    assert told.code == 4
+    assert f"run {ended} has ended already" in told.err
+    assert f"Run {waiting} of hello is CANCELED" in told.err
+    assert workspace.data("run", "show", waiting)["state"] == "CANCELED"
+
+
+def test_a_word_in_place_of_a_run_is_told_in_plain_words(workspace: Workspace) -> None:
+    for command in ("show", "cancel"):
+        told = workspace.run("run", command, "hello")
+        assert told.code == 2
+        assert "'hello' is not the number of a run\n  hint: See: tsuzuki run ls" in told.err
+
+
 def test_arguments_reach_the_command_as_json(workspace: Workspace) -> None:
     add(workspace, "tell", "sh", "-c", 'echo "$TSUZUKI_ARGUMENTS"')
     run_id = run_of(workspace, "tell", "--args", '{"a": 1}', "--arg", "b=two", "--arg", "c=[3]")
@@ -143,7 +160,7 @@ def test_who_leads_and_who_works_is_seen_afterwards(workspace: Workspace) -> Non
         (("event", "emit", ""), 2),
         (("worker", "drain", "unknown"), 4),
         (("worker", "detach", "unknown", "--yes"), 4),
-        (("worker", "detach", "unknown"), 2),
+        (("worker", "detach", "unknown"), 4),
         (("leader", "step-down"), 2),
         (("up", "--lead-only", "--work-only"), 2),
         (("up", "--capacity", "0"), 2),

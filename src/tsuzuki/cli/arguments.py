@@ -28,6 +28,21 @@ class JsonText(click.ParamType[Any]):
             ) from None
 
 
+class RunNumber(click.IntRange):
+    """The number of a run."""
+
+    def __init__(self) -> None:
+        super().__init__(min=1)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            raise UsageError(
+                f"{value!r} is not the number of a run", hint="See: tsuzuki run ls"
+            ) from None
+
+
 class Duration(click.ParamType[float]):
     """Seconds, from text like `90d` or `1h30m`."""
 

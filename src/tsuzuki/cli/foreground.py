@@ -197,7 +197,7 @@ class _Announcements:
         self.manager.ready(f"Running on {database}")
 
     def stopping(self) -> None:
-        self.talk("Stopping: waiting for what runs. Ask again to stop at once.")
+        self.talk("Stopping: waiting for what runs. Another ^C stops at once.")
         self.manager.stopping("Waiting for what runs")
 
     def told_alive(

@@ -11,7 +11,13 @@ from tsuzuki.cli.commands import Command
 from tsuzuki.cli.completions import job_names
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import emit, say, warn
-from tsuzuki.cli.run_watch import REASONS, exit_with_result, telling_that_it_goes_on, watch_run
+from tsuzuki.cli.run_watch import (
+    exit_with_result,
+    reason_columns,
+    say_how_to_follow,
+    telling_that_it_goes_on,
+    watch_run,
+)
 
 if TYPE_CHECKING:
     from tsuzuki.services.jobs import JobView
@@ -72,6 +78,7 @@ def run(
             warn(invocation, f"'{name}' is switched off: the run waits until it is switched on")
         if not watching:
             emit(invocation, {"run_id": submission.run_id, "is_new": submission.is_new})
+            say_how_to_follow(invocation, application, submission.run_id)
             return
         run_id = submission.run_id
         with telling_that_it_goes_on(invocation, run_id):
@@ -98,6 +105,6 @@ def explain(invocation: Invocation, name: str) -> None:
         emit(invocation, {"job": name, "run": None, "why": view.why_idle()})
     elif invocation.output is OutputFormat.TABLE:
         say(invocation, f"Run {explanation.run_id} of {name} is {explanation.state}.")
-        emit(invocation, explanation.reasons, columns=REASONS)
+        emit(invocation, explanation.reasons, columns=reason_columns(explanation.reasons))
     else:
         emit(invocation, explanation.as_dict())
