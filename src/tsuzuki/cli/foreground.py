@@ -166,6 +166,8 @@ class Manner:
     greet: Callable[[Any, str | None], None] | None = None
     """Called with the application and the address in place of the usual words when all has started."""
     log_warnings_only: bool = False
+    interrupt_code: int = EXIT_INTERRUPTED
+    """The exit code after ^C."""
 
 
 class _Announcements:
@@ -259,6 +261,6 @@ def run_in_foreground(
                 **options,
             )
     if signals.number == signal.SIGINT:
-        raise ExitWith(EXIT_INTERRUPTED)
+        raise ExitWith(manner.interrupt_code)
     if left_running:
         warn(invocation, f"{left_running} runs could not be stopped; they are fenced off")
