@@ -1,6 +1,6 @@
 """Tables on a terminal of eighty columns: times give way before words are broken."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from rich.cells import cell_len
@@ -53,6 +53,13 @@ def test_seconds_are_left_out_before_a_word_is_broken() -> None:
     names = {"name": "ministry", "job": "news-bot", "health": "good"}
     lines = drawn({**names, "last_good_at": NOW, "next_at": NOW, **numbers}, feeds.LIST)
     assert lines[-1].split() == ["ministry", "news-bot", "good", MINUTES, MINUTES, *"33333"]
+
+
+def test_a_title_gives_way_before_a_time_does() -> None:
+    title = "A new bridge carries trams and bicycles across the river from May on"
+    row = {"id": 7, "published": NOW - timedelta(days=3), "title": title * 2}
+    lines = drawn(row, [Column("id"), Column("published"), Column("title")])
+    assert "  11-14 19:15Z  A new" in lines[1]
 
 
 def test_a_collection_and_a_target_have_one_line_each() -> None:

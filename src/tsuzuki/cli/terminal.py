@@ -4,8 +4,9 @@ Where a row does not fit into a line, times give way first: today's has no day, 
 as finished text, so that nothing in the data is taken for markup.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from rich.cells import cell_len
@@ -28,8 +29,10 @@ def table_of_rows(rows: Sequence[object], columns: Sequence[Column], invocation:
     table, console = _borderless(show_header=True), _console(invocation)
     is_cut = any(column.shrinks for column in columns)
     room = console.width - (len(columns) - 1) * len(GAP)
+    times = {place for place, column in enumerate(columns) if _has_times(column, rows)}
     columns = _with_times_that_fit(rows, columns, room)
-    widths = (_cut_widths if is_cut else _folded_widths)(rows, columns, room)
+    widths_of = _cut_widths if is_cut else partial(_folded_widths, whole=times)
+    widths = widths_of(rows, columns, room)
     for column, width in zip(columns, widths, strict=True):
         table.add_column(
             Text(column.heading),
@@ -61,7 +64,7 @@ def _with_times_that_fit(
 
 def _with_short_times(column: Column, rows: Sequence[object], *, seconds: bool) -> Column:
     """The same column if it has no times."""
-    if not any(moment_of(column.value_of(row), column.format) for row in rows):
+    if not _has_times(column, rows):
         return column
     short = short_time(SystemClock().now(), seconds=seconds)
 
@@ -72,6 +75,10 @@ def _with_short_times(column: Column, rows: Sequence[object], *, seconds: bool) 
     return replace(column, format=cell)
 
 
+def _has_times(column: Column, rows: Sequence[object]) -> bool:
+    return any(moment_of(column.value_of(row), column.format) for row in rows)
+
+
 def _cut_widths(rows: Sequence[object], columns: Sequence[Column], room: int) -> list[int]:
     """One line per row: of the columns that shrink, the widest gives way first."""
     widths = [max(map(cell_len, _texts(column, rows))) for column in columns]
@@ -79,11 +86,17 @@ def _cut_widths(rows: Sequence[object], columns: Sequence[Column], room: int) ->
     return _narrowed(widths, room, shrinking)
 
 
-def _folded_widths(rows: Sequence[object], columns: Sequence[Column], room: int) -> list[int]:
-    """Sentences give way first, between their words; then words, of the first column last."""
+def _folded_widths(
+    rows: Sequence[object], columns: Sequence[Column], room: int, *, whole: Collection[int]
+) -> list[int]:
+    """Sentences give way first, between their words; then the columns that are better left `whole`; then words, of
+    the first column last."""
     texts = [_texts(column, rows) for column in columns]
     widths = [max(map(cell_len, cells)) for cells in texts]
-    widths = _narrowed(widths, room, dict(enumerate(map(_longest_word, texts))))
+    words = dict(enumerate(map(_longest_word, texts)))
+    sentences = {place: width for place, width in words.items() if place not in whole}
+    widths = _narrowed(widths, room, sentences)
+    widths = _narrowed(widths, room, words)
     widths = _narrowed(widths, room, dict.fromkeys(range(1, len(columns)), SHRUNK_MIN))
     return _narrowed(widths, room, dict.fromkeys(range(len(columns)), 1))
 
