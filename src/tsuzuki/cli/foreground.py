@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -23,6 +23,7 @@ from tsuzuki.cli.application import open_existing, upgrade_tables
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import say, warn
+from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.worker import DEFAULT_CAPACITY
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ class _Announcements:
         if self._is_for_people:
             say(self._invocation, text)
 
-    def started(self, application: "Application", url: str | None) -> None:
+    def started(self, application: "Application", url: str | None, *, leads: bool) -> None:
         database = application.configuration.database_url
         if self._manner.greet is not None:
             self._manner.greet(application, url)
@@ -196,7 +197,14 @@ class _Announcements:
             if url is not None:
                 self.talk(f"The web page is at {url}, the routes of the API at {url}/docs.")
             self.talk("Stop with ^C.")
+            if not leads:
+                self._talk_of_leader(application)
         self.manager.ready(f"Running on {database}")
+
+    def _talk_of_leader(self, application: "Application") -> None:
+        with suppress(TsuzukiError):  # a database out of reach is told by the engine
+            if not application.liveness.has_live_leader():
+                self.talk("No process leads yet, so nothing is assigned. Start one: tsuzuki up")
 
     def stopping(self) -> None:
         self.talk("Stopping: waiting for what runs. Another ^C stops at once.")
@@ -256,7 +264,7 @@ def run_in_foreground(
                 lead=lead,
                 work=work,
                 metrics_address=metrics_address,
-                on_started=lambda: announcements.started(application, url),
+                on_started=lambda: announcements.started(application, url, leads=lead),
                 on_stopping=announcements.stopping,
                 **options,
             )
