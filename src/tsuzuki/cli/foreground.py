@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -244,15 +245,20 @@ def run_in_foreground(
             noun = "change" if len(changes) == 1 else "changes"
             announcements.talk(f"Applied {len(changes)} {noun} of the file.")
 
+    def start(engine_start: Callable[[], None]) -> None:
+        once_reachable(engine_start, stop=signals.received)
+        announcements.started(application, url, leads=lead)
+
     host, port = options.pop("metrics_host"), options.pop("metrics_port")
     metrics_address = (host, port) if port else None
     announcements = _Announcements(invocation, log_format=log_format, manner=manner)
     write_log(invocation, log_format=log_format, quiet=manner.log_warnings_only)
     with open_existing(invocation) as application:
+        once_reachable = partial(
+            application.maintenance.retry_while_unreachable, seconds=database_wait_seconds
+        )
         with ended_by_signals() as stop:
-            application.maintenance.retry_while_unreachable(
-                bring_up_to_date, seconds=database_wait_seconds, stop=stop
-            )
+            once_reachable(bring_up_to_date, stop=stop)
         signals = ProcessSignals(application.local_engine.hurry)
         with (
             application.job_file.watched() if apply else nullcontext(),
@@ -264,7 +270,7 @@ def run_in_foreground(
                 lead=lead,
                 work=work,
                 metrics_address=metrics_address,
-                on_started=lambda: announcements.started(application, url, leads=lead),
+                start_by=start,
                 on_stopping=announcements.stopping,
                 **options,
             )
