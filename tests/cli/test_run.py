@@ -1,6 +1,7 @@
 """`tsuzuki run`, `run-due`, `event`, `worker` and `leader`, typed as a person would."""
 
 import json
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -156,6 +157,8 @@ def test_who_leads_and_who_works_is_seen_afterwards(workspace: Workspace) -> Non
         (("job", "run", "hello", "--arg", "novalue"), 2),
         (("job", "run", "hello", "--priority", "9999"), 2),
         (("job", "run", "hello", "--delay", "-1"), 2),
+        (("job", "run", "hello", "--delay", "soon"), 2),
+        (("job", "run", "hello", "--timeout", "5"), 2),
         (("event", "emit", "x", "--payload", "{"), 2),
         (("event", "emit", ""), 2),
         (("worker", "drain", "unknown"), 4),
@@ -187,3 +190,10 @@ def test_no_runs_at_all_and_none_of_those_asked_for_are_told_apart(workspace: Wo
     run_of(workspace, "hello")
     assert workspace.ok("run", "ls", "--state", "RUNNING").err == "no such runs\n"
     assert workspace.ok("run", "ls", "--worker", "unknown").err == "no such runs\n"
+
+
+def test_a_delay_may_be_said_as_a_duration(workspace: Workspace) -> None:
+    run_id = str(workspace.data("job", "run", "hello", "--delay", "1h30m")["run_id"])
+    run = workspace.data("run", "show", run_id)
+    due, created = (datetime.fromisoformat(run[key]) for key in ("scheduled_for", "created_at"))
+    assert timedelta(minutes=89) < due - created < timedelta(minutes=91)

@@ -62,6 +62,31 @@ class Duration(click.ParamType[float]):
             ) from None
 
 
+class Seconds(click.ParamType[float]):
+    """How long: seconds, or text like `10m`."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        del param, ctx
+        try:
+            seconds = float(value)
+        except ValueError:
+            return Duration().convert(value, None, None)
+        if not 0 <= seconds < float("inf"):
+            raise UsageError(
+                f"{value!r} is not a duration", hint="For example: 30, 10m, 1h30m", code="duration"
+            )
+        return seconds
+
+
+timeout_option = click.option(
+    "--timeout", type=Seconds(), metavar="SECONDS", help="Give up waiting (exit 124)."
+)
+
+
 def arguments_of(whole: Any, pairs: tuple[str, ...]) -> dict[str, Any]:
     """The arguments of a run: a JSON object, and `key=value` pairs over it. A value that is JSON is
     taken as such, anything else as text."""

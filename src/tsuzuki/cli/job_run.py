@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsuzuki.cli.application import apply_file, open_application
-from tsuzuki.cli.arguments import JsonText, arguments_of
+from tsuzuki.cli.arguments import JsonText, Seconds, arguments_of
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.completions import job_names
 from tsuzuki.cli.invocation import Invocation, OutputFormat
@@ -18,6 +18,7 @@ from tsuzuki.cli.run_watch import (
     telling_that_it_goes_on,
     watch_run,
 )
+from tsuzuki.model.errors import UsageError
 
 if TYPE_CHECKING:
     from tsuzuki.services.jobs import JobView
@@ -36,16 +37,16 @@ def say_if_not_applied(invocation: Invocation, views: "Iterable[JobView]") -> No
 @click.option(
     "--delay",
     "delay_seconds",
-    type=click.FloatRange(0),
+    type=Seconds(),
     default=0.0,
     metavar="SECONDS",
-    help="Not before so many seconds have passed.",
+    help="Not before so many seconds have passed; or a duration such as 10m.",
 )
 @click.option("--priority", type=click.IntRange(-1000, 1000), help="Instead of the job's own.")
 @click.option("--watch", "watching", is_flag=True, help="Watch it; the exit code is its result.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(0),
+    type=Seconds(),
     metavar="SECONDS",
     help="With --watch: give up waiting (exit 124).",
 )
@@ -69,6 +70,11 @@ def run(
     from tsuzuki.services.runs import Request
 
     arguments = arguments_of(whole, pairs)
+    if timeout is not None and not watching:
+        raise UsageError(
+            "--timeout limits the waiting, so it needs --watch",
+            hint=f"A limit of its runs is set with: tsuzuki job update {name} --timeout 10m",
+        )
     with open_application(invocation) as application:
         apply_file(invocation, application)
         submission = application.runs.start(Request(job=name, arguments=arguments, **options))

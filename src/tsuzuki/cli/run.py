@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsuzuki.cli.application import ask, open_application
-from tsuzuki.cli.arguments import RunNumber
+from tsuzuki.cli.arguments import RunNumber, timeout_option
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.completions import job_names, run_ids, worker_ids
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.options import EnumChoice, before_id_option, timeout_option
+from tsuzuki.cli.options import EnumChoice, before_id_option
 from tsuzuki.cli.output import Column, emit, is_terminal, say, warn
 from tsuzuki.cli.run_bulk import bulk
 from tsuzuki.cli.run_failures import failures
