@@ -77,7 +77,7 @@ class Seconds(click.ParamType[float]):
             return Duration().convert(value, None, None)
         if not 0 <= seconds < float("inf"):
             raise UsageError(
-                f"{value!r} is not a duration", hint="For example: 30, 10m, 1h30m", code="duration"
+                f"{value!r} is not a duration", hint="For example: 90d, 12h, 1h30m", code="duration"
             )
         return seconds
 

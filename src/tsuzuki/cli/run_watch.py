@@ -6,7 +6,7 @@ The exit code is the run's: 0 if it succeeded, 1 if not.
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from tsuzuki.cli.output import Column, is_terminal, say
 from tsuzuki.cli.progress_interval import ProgressInterval
 from tsuzuki.cli.values import table_text
 from tsuzuki.model.clock import Clock, SystemClock
+from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.states import RunState
 from tsuzuki.model.visible_text import neutralise
 
@@ -75,11 +76,12 @@ def say_how_to_follow(invocation: Invocation, application: "Application", run_id
     """Tell a person who started a run how to see it; or that nothing is there to run it."""
     if not is_terminal(sys.stderr):
         return
-    reason = application.runs.explain(run_id).reasons[0]
-    if reason.cause in NOT_SERVED:
-        _say_reason(invocation, reason)
-    else:
-        say(invocation, f"Watch it with: tsuzuki run watch {run_id}")
+    with suppress(TsuzukiError):  # the run is confirmed, and that was told
+        reason = application.runs.explain(run_id).reasons[0]
+        if reason.cause in NOT_SERVED:
+            _say_reason(invocation, reason)
+        else:
+            say(invocation, f"Watch it with: tsuzuki run watch {run_id}")
 
 
 def _say_reason(invocation: Invocation, reason: "StatusReason") -> None:

@@ -51,7 +51,8 @@ def ls(invocation: Invocation) -> None:
     with open_application(invocation) as application:
         views = application.settings.find()
     rows = [view.as_dict() for view in views]
-    emit(invocation, rows, columns=terminal_row(rows) if is_terminal(sys.stdout) else ROW)
+    is_for_people = invocation.output is OutputFormat.TABLE and is_terminal(sys.stdout)
+    emit(invocation, rows, columns=terminal_row(rows) if is_for_people else ROW)
 
 
 def terminal_row(rows: list[dict[str, Any]]) -> list[Column]:
