@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tsuzuki.cli.errors import ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, is_terminal, say
-from tsuzuki.cli.progress_interval import ProgressInterval
+from tsuzuki.cli.progress_interval import LINE_SECONDS_MAX, ProgressInterval
 from tsuzuki.cli.values import table_text
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import TsuzukiError
@@ -144,8 +144,8 @@ def exit_with_result(run: "Run") -> None:
 
 
 class StateLines:
-    """One line whenever the state has changed, and every few seconds one with the progress, or with how long it
-    has been in that state."""
+    """One line whenever the state has changed, and every few seconds one with the progress. Without progress it is
+    told how long it has been in that state, more and more rarely."""
 
     def __init__(self, invocation: Invocation, *, clock: Clock | None = None) -> None:
         self._invocation = invocation
@@ -153,10 +153,12 @@ class StateLines:
         self._clock = clock or SystemClock()
         self._since = self._clock.monotonic()
         self._interval = ProgressInterval(self._clock)
+        self._next_after_seconds = 0.0
 
     def show(self, run: "Run") -> None:
         if self._told is None or run.state is not self._told.state:
             self._since = self._clock.monotonic()
+            self._next_after_seconds = 0.0
             say(self._invocation, sentence(run))
         self._told = run
         self.wait()
@@ -169,8 +171,10 @@ class StateLines:
         if run.progress_processed:
             total = f" of {run.progress_total}" if run.progress_total is not None else ""
             say(self._invocation, f"Run {run.id}: {run.progress_processed}{total} done")
-        else:
-            seconds = self._clock.monotonic() - self._since
+            return
+        seconds = self._clock.monotonic() - self._since
+        if seconds >= self._next_after_seconds:
+            self._next_after_seconds = min(1.5 * seconds, seconds + LINE_SECONDS_MAX)
             say(self._invocation, f"Run {run.id} is {run.state} for {seconds:.0f} s")
 
 
