@@ -1,6 +1,7 @@
 """Tsuzuki inside a program: asking inside one's own transaction, waiting, failing, canceling."""
 
 from collections.abc import Iterator, Sequence
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -135,12 +136,15 @@ def test_a_hundred_times_the_jobs_are_defined_with_a_few_statements_more(
         assert len(again._application.audit.find(limit=2000)) == 1010
 
 
-def test_one_wrong_job_among_many_stores_none_and_nothing_is_forgotten(app: Tsuzuki) -> None:
+def test_a_wrong_definition_is_told_where_it_is_written_and_the_others_stay(app: Tsuzuki) -> None:
     app.define("right", command=["true"])
-    app.define("wrong", command=["true"], schedule="every blue moon")
-    with pytest.raises(ConfigurationError, match="every blue moon"):
-        app.submit("right")
-    assert app._application.jobs.find() == []
-    app.define("wrong", command=["true"], schedule="every 1h")
+    with pytest.raises(ConfigurationError, match="blue moon"):
+        app.define("wrong", command=["true"], schedule="every blue moon")
+    with pytest.raises(ConfigurationError, match="max_retry"):
+        app.job(max_retry=3)(add)
     assert app.submit("right").is_new
-    assert {view.name for view in app._application.jobs.find()} == {"right", "wrong"}
+    assert {view.name for view in app._application.jobs.find()} == {"right"}
+
+
+def test_help_on_the_class_does_not_show_the_environment() -> None:
+    assert "environ({" not in str(signature(Tsuzuki))

@@ -65,7 +65,7 @@ class Tsuzuki:
         database_url: str | None = None,
         *,
         config_file: Path | None = None,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         clock: Clock | None = None,
         actor: str = "library",
@@ -75,7 +75,7 @@ class Tsuzuki:
             opened_for_library(
                 config_file=config_file,
                 database_url=database_url,
-                environ=environ,
+                environ=os.environ if environ is None else environ,
                 cwd=cwd,
                 clock=clock,
                 actor=actor,
@@ -100,13 +100,15 @@ class Tsuzuki:
                     f"two functions are both {path}", hint="Give one of them another name."
                 )
             self._functions[path] = function
-            self._undefined[job_name] = {"type": "python", "python": path, **keys}
+            self.define(job_name, type="python", python=path, **keys)
             return function
 
         return define
 
     def define(self, name: str, **keys: Any) -> None:
-        """Define a job that is not a decorated function, for example `command=["make", "all"]`."""
+        """Define a job that is not a decorated function, for example `command=["make", "all"]`. What is wrong
+        with it is raised at once; it is stored with the first call that needs it."""
+        self._application.jobs.check(name, keys)
         self._undefined[name] = keys
 
     # --- asking ---------------------------------------------------------------------------------

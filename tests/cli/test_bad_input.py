@@ -158,6 +158,12 @@ def test_where_there_is_no_workspace_nothing_is_made(words: str, empty: Workspac
             assert "tsuzuki init" in ended.error["hint"]
 
 
+def test_a_database_that_is_named_and_not_there_is_told_by_its_path(empty: Workspace) -> None:
+    ended = empty.run("--database-url", "sqlite:////nonexistent/x.db", "run", "ls", "-o", "json")
+    assert (ended.code, ended.error["code"]) == (5, "database_missing")
+    assert "/nonexistent/x.db" in ended.error["message"]
+
+
 IMPOSSIBLE_VALUES = [
     ["--set", "tmeout=5m"],
     ["--set", "priority=high"],

@@ -125,6 +125,25 @@ def test_an_unknown_command_like_no_other_is_answered_with_the_way_to_help(
     assert "'tsuzuki --help' lists the commands" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("logs 1", "There is: tsuzuki run logs"),
+        ("job logs hello", "There is: tsuzuki run logs"),
+        ("ls", "There is: tsuzuki job ls, tsuzuki run ls, tsuzuki worker ls"),
+        ("run 7", 'Did you mean "tsuzuki run show 7"?'),
+        ("status", 'Did you mean "doctor"?'),
+        ("jb ls", 'Did you mean "job"?'),
+        ("job add --name x -- true", "see 'tsuzuki job add --help'"),
+    ],
+)
+def test_what_is_tried_first_is_answered_with_what_there_is(
+    words: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_cli(words.split()) == 2
+    assert f"hint: {hint}\n" in capsys.readouterr().err
+
+
 def test_an_unknown_option_is_answered_with_a_guess(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_cli(["thing", "show", "--outptu", "json"], root=sample) == 2
     told = capsys.readouterr()

@@ -1,5 +1,6 @@
 """`tsuzuki doctor` finds what is wrong, says what to do, and shows no secret."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -154,12 +155,17 @@ def test_a_service_that_is_down_is_a_fault_and_a_disabled_job_is_not_looked_at(
     assert not {*SERVICES} & checks(empty, code=1).keys()
 
 
-def test_a_call_that_the_quota_does_not_allow_is_not_made(
+def test_a_limit_of_calls_is_a_warning_that_says_how_long_to_wait(
     empty: Workspace, demo: DemoServices
 ) -> None:
-    rows = checks(empty, TSUZUKI_BOOKS_DAILY_LIMIT="0")
-    assert rows["books: Google Books"]["result"] == "warn"
-    assert demo.books.calls_per_minute is not None
+    demo.books.calls_per_minute = 0
+    ours = checks(empty, TSUZUKI_BOOKS_DAILY_LIMIT="0")["books: Google Books"]
+    theirs = checks(empty)["books: Google Books"]
+    assert "not asked" in ours["found"]
+    assert "429" in theirs["found"]
+    for row in (ours, theirs):
+        assert row["result"] == "warn"
+        assert re.fullmatch(r"Wait until \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ\.", row["next"])
 
 
 def test_models_are_asked_for_nothing_that_is_paid(empty: Workspace) -> None:

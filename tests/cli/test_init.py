@@ -66,6 +66,7 @@ def test_a_file_that_exists_is_a_conflict_and_nothing_is_touched(empty: Workspac
     ended = empty.run("init", "-o", "json")
     assert ended.code == 6
     assert ended.error["file"] == str(empty.file)
+    assert "tsuzuki init FOLDER" in ended.error["hint"]
     assert empty.content() == {"tsuzuki.yaml": b"# mine\n"}
 
 

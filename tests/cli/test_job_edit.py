@@ -201,3 +201,14 @@ def test_nothing_is_written_when_the_database_could_not_follow(workspace: Worksp
     assert workspace.run(*"job add other -- x".split()).code == 6
     assert workspace.run(*"job update hello --every 1h".split()).code == 6
     assert workspace.content() == before
+
+
+def test_a_command_in_quotes_is_refused_unless_a_program_has_that_name(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(workspace.folder)
+    refused = workspace.run("job", "add", "backup", "--", "my backup.sh")
+    assert refused.code == 2
+    assert "hint: Leave the quotes out, as in: -- my backup.sh" in refused.err
+    (workspace.folder / "my backup.sh").touch()
+    workspace.ok("job", "add", "backup", "--", "my backup.sh")

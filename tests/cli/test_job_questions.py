@@ -46,6 +46,17 @@ def test_what_to_run_is_asked_for_too_and_only_by_hand_is_an_answer(workspace: W
     assert job["options"]["feeds"]["bot"]["url"] == "https://example.org/feed"
 
 
+def test_a_command_is_asked_for_its_time_too(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter(["./backup.sh --all", "daily at 02:30"])
+    monkeypatch.setattr("tsuzuki.cli.job_edit.can_ask", lambda: True)
+    monkeypatch.setattr("click.prompt", lambda *_words, **_options: next(answers))
+    told = workspace.ok("job", "add", "backup").err
+    assert """--set 'command="./backup.sh --all"' --schedule 'daily at 02:30'""" in told
+    assert workspace.job("backup")["schedule_words"] == "at 02:30 every day, UTC"
+
+
 def test_what_was_said_is_not_asked_for(workspace: Workspace) -> None:
     words = ["job", "add", "tree", "--type", "codeindex", "--set", "roots=[src]", "--every", "1h"]
     with at_terminal(words, workspace.folder) as terminal:

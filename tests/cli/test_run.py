@@ -1,6 +1,7 @@
 """`tsuzuki run`, `run-due`, `event`, `worker` and `leader`, typed as a person would."""
 
 import json
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -72,6 +73,23 @@ def test_a_waiting_run_can_be_canceled_once(workspace: Workspace) -> None:
     assert actions == ["run.cancel", "run.start"]
 
 
+def test_each_of_several_runs_is_canceled_though_one_has_ended(workspace: Workspace) -> None:
+    ended, waiting = (str(run_of(workspace, "hello")) for _ in range(2))
+    workspace.ok("run", "cancel", ended)
+    told = workspace.run("run", "cancel", ended, "999", waiting)
+    assert told.code == 4
+    assert f"run {ended} has ended already" in told.err
+    assert f"Run {waiting} of hello is CANCELED" in told.err
+    assert workspace.data("run", "show", waiting)["state"] == "CANCELED"
+
+
+def test_a_word_in_place_of_a_run_is_told_in_plain_words(workspace: Workspace) -> None:
+    for command in ("show", "cancel"):
+        told = workspace.run("run", command, "hello")
+        assert told.code == 2
+        assert "'hello' is not the number of a run\n  hint: See: tsuzuki run ls" in told.err
+
+
 def test_arguments_reach_the_command_as_json(workspace: Workspace) -> None:
     add(workspace, "tell", "sh", "-c", 'echo "$TSUZUKI_ARGUMENTS"')
     run_id = run_of(workspace, "tell", "--args", '{"a": 1}', "--arg", "b=two", "--arg", "c=[3]")
@@ -139,11 +157,13 @@ def test_who_leads_and_who_works_is_seen_afterwards(workspace: Workspace) -> Non
         (("job", "run", "hello", "--arg", "novalue"), 2),
         (("job", "run", "hello", "--priority", "9999"), 2),
         (("job", "run", "hello", "--delay", "-1"), 2),
+        (("job", "run", "hello", "--delay", "soon"), 2),
+        (("job", "run", "hello", "--timeout", "5"), 2),
         (("event", "emit", "x", "--payload", "{"), 2),
         (("event", "emit", ""), 2),
         (("worker", "drain", "unknown"), 4),
         (("worker", "detach", "unknown", "--yes"), 4),
-        (("worker", "detach", "unknown"), 2),
+        (("worker", "detach", "unknown"), 4),
         (("leader", "step-down"), 2),
         (("up", "--lead-only", "--work-only"), 2),
         (("up", "--capacity", "0"), 2),
@@ -170,3 +190,10 @@ def test_no_runs_at_all_and_none_of_those_asked_for_are_told_apart(workspace: Wo
     run_of(workspace, "hello")
     assert workspace.ok("run", "ls", "--state", "RUNNING").err == "no such runs\n"
     assert workspace.ok("run", "ls", "--worker", "unknown").err == "no such runs\n"
+
+
+def test_a_delay_may_be_said_as_a_duration(workspace: Workspace) -> None:
+    run_id = str(workspace.data("job", "run", "hello", "--delay", "1h30m")["run_id"])
+    run = workspace.data("run", "show", run_id)
+    due, created = (datetime.fromisoformat(run[key]) for key in ("scheduled_for", "created_at"))
+    assert timedelta(minutes=89) < due - created < timedelta(minutes=91)

@@ -2,12 +2,18 @@
 
 import os
 import signal
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from support.executions import RUN
 from support.forked_program import ForkedProgram
 from support.workspace import Workspace, process_environment
+from tsuzuki.cli import run_watch
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.run_watch import ProgressBar
+from tsuzuki.model.states import RunState
 from tsuzuki.services.runs import Runs
 
 
@@ -39,6 +45,43 @@ def test_an_interrupt_without_an_engine_ends_it_at_once_and_the_run_waits(
         command.send_signal(signal.SIGINT)
         assert command.wait(60) == 130
     assert workspace.data("run", "show", "1")["state"] == "PENDING"
+
+
+def test_a_person_who_starts_a_run_is_told_what_comes_next(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert workspace.ok("job", "run", "hello").err == ""
+    monkeypatch.setattr(run_watch, "is_terminal", lambda _stream: True)
+    assert "Start one with: tsuzuki up" in workspace.ok("job", "run", "hello").err
+    monkeypatch.setattr(run_watch, "NOT_SERVED", ())
+    assert "Watch it with: tsuzuki run watch 3" in workspace.ok("job", "run", "hello").err
+
+
+def test_a_retry_that_is_over_is_not_announced(workspace: Workspace) -> None:
+    workspace.ok("job", "add", "flaky", "--max-retries", "1", "--", "false")
+    workspace.ok("job", "run", "flaky")
+    workspace.run("run-due")
+    first = workspace.run("run", "watch", "1")
+    assert "It will be tried again" in first.err
+    workspace.ok("run", "cancel", "2")
+    first = workspace.run("run", "watch", "1")
+    assert "It was tried again: run 2 is CANCELED." in first.err
+    assert "will be tried" not in first.err
+
+
+def test_a_run_without_progress_has_no_count_and_leaves_no_bar(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with ProgressBar(Invocation(environ={}, no_color=True)) as bar:
+        bar.show(RUN)
+        bar.show(replace(RUN, state=RunState.SUCCEEDED))
+    shown = capsys.readouterr().err
+    assert "?" not in shown.replace("[?25", "")
+    assert "succeeded" not in shown
+    with ProgressBar(Invocation(environ={}, no_color=True)) as bar:
+        bar.show(replace(RUN, state=RunState.SUCCEEDED, progress_processed=3, progress_total=4))
+    assert "3/4" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [("job", "run", "hello", "--watch"), ("run", "watch", "1")])

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from support.workspace import Workspace
+from tsuzuki.cli.settings import ROW, terminal_row
 from tsuzuki.model.settings import SETTINGS
 
 
@@ -14,6 +15,12 @@ def test_the_list_has_every_setting_with_its_default_and_meaning(workspace: Work
     assert [line.split()[0] for line in lines] == list(SETTINGS)
     assert lines[0].split()[1:4] == ["10", "10", "-"]
     assert lines[0].endswith(SETTINGS["lease_seconds"].description)
+
+
+def test_on_a_terminal_the_list_says_who_set_what_only_if_something_is_set() -> None:
+    rows = [{"updated_by": None}, {"updated_by": "cli:ada"}]
+    assert "SET BY" not in [column.heading for column in terminal_row(rows[:1])]
+    assert terminal_row(rows) == ROW
 
 
 @pytest.mark.parametrize("output", ["json", "jsonl", "plain"])

@@ -2,7 +2,9 @@
 
 import io
 import sys
+from typing import Any
 
+import click
 import pytest
 
 from support.workspace import Ended, Workspace
@@ -116,10 +118,21 @@ def test_a_password_is_asked_for_at_a_terminal_without_showing_it(
         asked.append(prompt)
         assert options["hide_input"] is True
         assert options["confirmation_prompt"] is True
-        return PASSWORD
+        check: Any = options["value_proc"]
+        with pytest.raises(click.UsageError, match="12 characters or more"):  # and asked again
+            check("short")
+        return str(check(PASSWORD))
 
     monkeypatch.setattr("tsuzuki.cli.password_input.is_terminal", lambda _stream: True)
     monkeypatch.setattr("click.prompt", answer)
     workspace.ok("user", "add", "ada", "--role", "admin")
     assert asked == ["Password for ada"]
     assert can_sign_in(workspace, "ada", PASSWORD)
+
+
+def test_a_user_or_worker_that_is_not_there_is_told_before_any_question(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tsuzuki.cli.confirmation.is_terminal", lambda _stream: True)
+    for words in (("user", "rm", "ada"), ("worker", "detach", "ada")):
+        assert workspace.run(*words).code == 4

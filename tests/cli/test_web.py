@@ -56,9 +56,10 @@ def test_an_address_in_use_is_told(workspace: Workspace, taken: str) -> None:
         error = workspace.forked(command, "--listen", taken, "--output", "json").error
         assert error["code"] == "port_in_use"
         assert "--listen HOST:PORT" in error["hint"]
+        assert "--no-web" not in error["hint"]  # which `web` does not have
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:x", "127.0.0.1:70000", "[::1]:x"])
+@pytest.mark.parametrize("address", ["127.0.0.1:x", "127.0.0.1:70000", "[::1]:x", "9000"])
 def test_a_wrong_address_is_told(workspace: Workspace, address: str) -> None:
     ended = workspace.forked("web", "--listen", address, "--output", "json")
     assert (ended.code, ended.error["code"]) == (2, "listen")
@@ -67,6 +68,7 @@ def test_a_wrong_address_is_told(workspace: Workspace, address: str) -> None:
 def test_other_machines_are_not_let_in_before_there_is_a_user(workspace: Workspace) -> None:
     refused = workspace.run("web", "--listen", "0.0.0.0:0")
     assert (refused.code, "--setup" in refused.err) == (3, True)
+    assert "would reach 0.0.0.0:0" in refused.err
     refused = workspace.run("up", "--listen", "0.0.0.0:0")
     assert (refused.code, "tsuzuki user add" in refused.err) == (3, True)
     for command in ("web", "up"):  # a proxy brings others to this machine's own address

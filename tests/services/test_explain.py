@@ -144,7 +144,7 @@ def test_job_limit(fixture: ExplainFixture) -> None:
     running, run_id = fixture.running(), fixture.waiting()
     assert fixture.only(run_id) == (
         Cause.JOB_LIMIT,
-        f"Its job allows 1 at once, and 1 are under way: run {running} (RUNNING).",
+        f"Its job allows 1 at once, and has 1 under way: run {running} (RUNNING).",
     )
 
 
@@ -155,7 +155,7 @@ def test_key_limit(fixture: ExplainFixture) -> None:
     fixture.hold(first)
     assert fixture.only(second) == (
         Cause.KEY_LIMIT,
-        "Its job allows 1 at once for the key 'same', and 1 are under way.",
+        "Its job allows 1 at once for the key 'same', and has 1 under way.",
     )
     assert fixture.only(free)[0] is Cause.NEXT
 

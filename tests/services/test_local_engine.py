@@ -3,7 +3,8 @@
 import socket
 import threading
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from support.factories import WORKER, depose_and_take, take_lead
 from support.waiting import TIMEOUT_SECONDS, wait_until
 from tsuzuki.engine import settings_cache
 from tsuzuki.engine.process import Engine
+from tsuzuki.engine.worker.steps import WorkerSteps
 from tsuzuki.model.errors import Conflict, SchemaMismatch, Unreachable
 from tsuzuki.model.states import RunState
 from tsuzuki.services import local_engine
@@ -125,7 +127,38 @@ def refuse_to_start(_engine: Engine) -> None:
     raise Unreachable("the database does not answer")
 
 
-def serve(engine: LocalEngine, stop: threading.Event, *, metrics_port: int | None = None) -> int:
+def test_a_start_that_failed_may_be_made_again_by_the_caller(
+    application: Application, engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = [Unreachable("the database does not answer")]
+    register = WorkerSteps.register
+
+    def fail_once(steps: WorkerSteps) -> None:
+        if failures:
+            raise failures.pop()
+        register(steps)
+
+    def start_twice(start: Callable[[], None]) -> None:
+        with pytest.raises(Unreachable):
+            start()
+        start()
+
+    monkeypatch.setattr(WorkerSteps, "register", fail_once)
+    stop = threading.Event()
+    serving = threading.Thread(target=partial(serve, engine, stop, start_by=start_twice))
+    serving.start()
+    assert run_hello(application) is RunState.SUCCEEDED
+    stop.set()
+    serving.join(TIMEOUT_SECONDS)
+
+
+def serve(
+    engine: LocalEngine,
+    stop: threading.Event,
+    *,
+    metrics_port: int | None = None,
+    start_by: Callable[[Callable[[], None]], None] = lambda start: start(),
+) -> int:
     return engine.serve(
         stop=stop,
         lead=True,
@@ -133,7 +166,7 @@ def serve(engine: LocalEngine, stop: threading.Event, *, metrics_port: int | Non
         capacity=1,
         tags=(),
         metrics_address=("127.0.0.1", metrics_port) if metrics_port else None,
-        on_started=lambda: None,
+        start_by=start_by,
         on_stopping=lambda: None,
     )
 

@@ -56,6 +56,13 @@ def test_an_unknown_field_is_named_with_the_one_that_was_meant(client: Client) -
     assert 'Did you mean "payload"?' in problem["hint"]
 
 
+def test_a_misspelt_choice_is_answered_with_the_one_that_was_meant(client: Client) -> None:
+    answer = client.get("runs?state=FAILD")
+    assert (answer.status, answer.code) == (422, "invalid_value")
+    assert answer.json["hint"] == 'Did you mean "FAILED"?'
+    assert "hint" not in client.get("runs?state=42").json["problems"][0]
+
+
 def test_an_unknown_parameter_is_named_with_the_one_that_was_meant(client: Client) -> None:
     answer = client.get("runs?stat=FAILED")
     assert (answer.status, answer.code) == (422, "unknown_parameter")

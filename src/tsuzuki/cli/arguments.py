@@ -28,6 +28,21 @@ class JsonText(click.ParamType[Any]):
             ) from None
 
 
+class RunNumber(click.IntRange):
+    """The number of a run."""
+
+    def __init__(self) -> None:
+        super().__init__(min=1)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            raise UsageError(
+                f"{value!r} is not the number of a run", hint="See: tsuzuki run ls"
+            ) from None
+
+
 class Duration(click.ParamType[float]):
     """Seconds, from text like `90d` or `1h30m`."""
 
@@ -45,6 +60,31 @@ class Duration(click.ParamType[float]):
             raise UsageError(
                 f"{value!r} is not a duration", hint="For example: 90d, 12h, 1h30m", code="duration"
             ) from None
+
+
+class Seconds(click.ParamType[float]):
+    """How long: seconds, or text like `10m`."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        del param, ctx
+        try:
+            seconds = float(value)
+        except ValueError:
+            return Duration().convert(value, None, None)
+        if not 0 <= seconds < float("inf"):
+            raise UsageError(
+                f"{value!r} is not a duration", hint="For example: 90d, 12h, 1h30m", code="duration"
+            )
+        return seconds
+
+
+timeout_option = click.option(
+    "--timeout", type=Seconds(), metavar="SECONDS", help="Give up waiting (exit 124)."
+)
 
 
 def arguments_of(whole: Any, pairs: tuple[str, ...]) -> dict[str, Any]:

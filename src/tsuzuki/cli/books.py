@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from tsuzuki.cli.application import open_application
+from tsuzuki.cli.arguments import timeout_option
 from tsuzuki.cli.books_mail import mail, preview
 from tsuzuki.cli.books_result import tell_books_result
 from tsuzuki.cli.collector_services import books_service
@@ -47,9 +48,7 @@ def books() -> None:
 @books.command()
 @click.argument("name", shell_complete=job_names("books"))
 @click.option("--no-mail", is_flag=True, help="Collect only.")
-@click.option(
-    "--timeout", type=click.FloatRange(0), metavar="SECONDS", help="Give up waiting (exit 124)."
-)
+@timeout_option
 @click.pass_obj
 def collect(invocation: Invocation, name: str, no_mail: bool, timeout: float | None) -> None:
     """Go on with a job's collection now, and wait for it; the exit code is its result.

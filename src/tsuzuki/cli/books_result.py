@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from tsuzuki.cli.formatting import format_stored_time
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say, warn
 
@@ -71,9 +72,8 @@ def _stopped(job_name: str, collected: Mapping[str, Any]) -> str:
         case "max_per_run":
             return f"max_per_run is reached; the next run of {job_name} goes on at index {at}."
         case "quota":
-            return (
-                f"Today's quota is used up; it goes on at index {at} at {collected['resumes_at']}."
-            )
+            moment = format_stored_time(collected["resumes_at"])
+            return f"Today's quota is used up; it goes on at index {at} at {moment}."
         case "exhausted":
             return f"The search is exhausted at index {at}: there is nothing more."
         case reason:

@@ -13,6 +13,12 @@ from tsuzuki.model.errors import ConfigurationError, TsuzukiError, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 
 PROGRAM = "tsuzuki"
+NOUNS = ("job", "run", "worker")
+"""Those whose verbs are tried without a noun, or with another one."""
+
+USUAL_NAMES = {"start": "up", "serve": "web", "status": "doctor", "help": "--help"}
+"""What other programs call it."""
+
 COMPLETE_VARIABLE = "_TSUZUKI_COMPLETE"
 """The variable through which a completion script asks us what can be written next."""
 
@@ -64,10 +70,34 @@ class Group(click.Group):
         if not (looks_like_option or ctx.resilient_parsing or self.get_command(ctx, name)):
             raise UsageError(
                 f"no such command '{ctx.command_path} {name}'",
-                hint=did_you_mean(name, self.list_commands(ctx)).strip()
-                or f"'{ctx.command_path} --help' lists the commands",
+                hint=self._nearest_command(ctx, name),
             )
         return super().resolve_command(ctx, args)
+
+    def _nearest_command(self, ctx: click.Context, name: str) -> str:
+        """What was probably meant: a verb of another noun, what other programs call so, or a mistyped one."""
+        if name.isdecimal() and self.get_command(ctx, "show"):
+            return f'Did you mean "{ctx.command_path} show {name}"?'
+        if elsewhere := _with_verb(ctx.find_root(), name):
+            return f"There is: {', '.join(elsewhere)}"
+        if ctx.parent is None and name in USUAL_NAMES:
+            return f'Did you mean "{USUAL_NAMES[name]}"?'
+        return (
+            did_you_mean(name, self.list_commands(ctx)).strip()
+            or f"'{ctx.command_path} --help' lists the commands"
+        )
+
+
+def _with_verb(root: click.Context, verb: str) -> list[str]:
+    """The commands with this verb."""
+    if not isinstance(root.command, Group):
+        return []
+    groups = {noun: root.command.get_command(root, noun) for noun in NOUNS}
+    return [
+        f"{root.command_path} {noun} {verb}"
+        for noun, group in groups.items()
+        if isinstance(group, Group) and verb in group.commands
+    ]
 
 
 def write_global_options(ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -14,6 +14,7 @@ from tsuzuki.cli.commits_statistics import export, stats
 from tsuzuki.cli.commits_targets import TARGETS, add_target
 from tsuzuki.cli.completions import project_paths
 from tsuzuki.cli.confirmation import confirm, yes_option
+from tsuzuki.cli.formatting import format_stored_time
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.cli.waiting_lines import waiting_told
@@ -30,14 +31,14 @@ PROJECTS = [
     Column("location"),
 ]
 RUNS = [
-    Column("run_id", "COLLECTION"),
+    Column("run_id", "COLLECTION", shrinks=True),
     Column("run_status", "STATUS"),
     Column("total_targets", "TARGETS", align="right"),
     Column("success_count", "SUCCESS", align="right"),
     Column("failed_count", "FAILED", align="right"),
     Column("pending_count", "PENDING", align="right"),
-    Column("started_at_utc", "STARTED"),
-    Column("completed_at_utc", "COMPLETED"),
+    Column("started_at_utc", "STARTED", format=format_stored_time),
+    Column("completed_at_utc", "COMPLETED", format=format_stored_time),
 ]
 SYNCED = [
     Column("project_id", "ID", align="right"),

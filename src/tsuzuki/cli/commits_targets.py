@@ -8,6 +8,7 @@ from tsuzuki.cli.application import open_application
 from tsuzuki.cli.collector_services import commits_service
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.errors import ExitWith
+from tsuzuki.cli.formatting import format_stored_time
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.cli.progress_interval import ProgressInterval
@@ -17,11 +18,11 @@ from tsuzuki.model.errors import NotFound, UsageError
 
 TARGETS = [
     Column("project_id", "ID", align="right"),
-    Column("project"),
-    Column("branch"),
-    Column("last_collected", "NEWEST COMMIT"),
-    Column("head"),
-    Column("collected_at_utc", "COLLECTED"),
+    Column("project", shrinks=True),
+    Column("branch", shrinks=True),
+    Column("last_collected", "NEWEST COMMIT", format=format_stored_time),
+    Column("head", shrinks=True),
+    Column("collected_at_utc", "COLLECTED", format=format_stored_time),
 ]
 ADDITIONS = [
     Column("project_id", "ID", align="right"),

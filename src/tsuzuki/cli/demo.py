@@ -118,7 +118,11 @@ def _run(invocation: Invocation, services: Any, listen: str | None) -> None:
         log_format="text",
         database_wait_seconds=0.0,
         serve_beside=partial(_prepared, invocation, listen=listen),
-        manner=Manner(greet=partial(_greet, invocation, services), log_warnings_only=True),
+        manner=Manner(
+            greet=partial(_greet, invocation, services),
+            log_warnings_only=True,
+            interrupt_code=0,  # ^C is how a demo ends; `make run` would call any other code an error
+        ),
         capacity=DEFAULT_CAPACITY,
         tags=(),
         metrics_host="",
@@ -217,7 +221,10 @@ def _tell(invocation: Invocation, services: Any, url: str) -> None:
     )
     commands = (
         ("tsuzuki run ls", "the same at the command line"),
-        ("tsuzuki job run nightly-report --watch", "fails once, and succeeds"),
+        (
+            "tsuzuki job run nightly-report --watch",
+            "the first attempt fails; it says how to watch the retry, which succeeds",
+        ),
         (f'tsuzuki event emit {VISITOR} --payload \'{{"name": "you"}}\'', "starts a job"),
         (f"curl -d {article} {articles}", "posted within a minute"),
     )

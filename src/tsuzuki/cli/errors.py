@@ -143,7 +143,8 @@ def _similar_option(failure: NoSuchOption) -> str:
     """The option that was probably meant. Compared without the dashes, which all of them share."""
     context = failure.ctx
     parameters = context.command.get_params(context) if context else []
-    known = {option.lstrip("-"): option for one in parameters for option in one.opts}
+    options = [one for one in parameters if isinstance(one, click.Option)]
+    known = {option.lstrip("-"): option for one in options for option in one.opts}
     match = closest(failure.option_name.lstrip("-"), [name for name in known if len(name) > 1])
     return f'Did you mean "{known[match]}"?' if match else ""
 

@@ -1,12 +1,11 @@
 """What came of a run of a feeds job, in sentences on stderr and a table on stdout."""
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from tsuzuki.cli.formatting import format_stored_time
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say, warn
-from tsuzuki.cli.values import table_text
 
 if TYPE_CHECKING:
     from tsuzuki.model.run import Run
@@ -57,10 +56,5 @@ def _sentences(processed: Mapping[str, Any]) -> Iterator[str]:
     for name, closure in processed["closed"].items():
         closed.setdefault((closure["why"], closure["until"]), []).append(name)
     for (why, until), names in closed.items():
-        then = f" It goes on at {moment_text(until)}." if until else ""
+        then = f" It goes on at {format_stored_time(until)}." if until else ""
         yield f"Nothing more of {', '.join(sorted(names))} for now: {why}.{then}"
-
-
-def moment_text(text: str) -> str:
-    """A moment of a run's result, as tables show moments."""
-    return table_text(datetime.fromisoformat(text))

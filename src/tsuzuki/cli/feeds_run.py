@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsuzuki.cli.application import open_application
+from tsuzuki.cli.arguments import timeout_option
 from tsuzuki.cli.collector_services import feeds_service
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.completions import job_names
@@ -37,10 +38,6 @@ BUDGET = [
     Column("resets_at", "RESETS"),
     Column("parked_until", "PARKED UNTIL"),
 ]
-
-timeout_option = click.option(
-    "--timeout", type=click.FloatRange(0), metavar="SECONDS", help="Give up waiting (exit 124)."
-)
 
 
 @click.command(cls=Command)

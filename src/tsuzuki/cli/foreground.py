@@ -11,8 +11,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from tsuzuki.cli.application import open_existing, upgrade_tables
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import say, warn
+from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.worker import DEFAULT_CAPACITY
 
 if TYPE_CHECKING:
@@ -166,6 +168,8 @@ class Manner:
     greet: Callable[[Any, str | None], None] | None = None
     """Called with the application and the address in place of the usual words when all has started."""
     log_warnings_only: bool = False
+    interrupt_code: int = EXIT_INTERRUPTED
+    """The exit code after ^C."""
 
 
 class _Announcements:
@@ -184,7 +188,7 @@ class _Announcements:
         if self._is_for_people:
             say(self._invocation, text)
 
-    def started(self, application: "Application", url: str | None) -> None:
+    def started(self, application: "Application", url: str | None, *, leads: bool) -> None:
         database = application.configuration.database_url
         if self._manner.greet is not None:
             self._manner.greet(application, url)
@@ -194,10 +198,17 @@ class _Announcements:
             if url is not None:
                 self.talk(f"The web page is at {url}, the routes of the API at {url}/docs.")
             self.talk("Stop with ^C.")
+            if not leads:
+                self._talk_of_leader(application)
         self.manager.ready(f"Running on {database}")
 
+    def _talk_of_leader(self, application: "Application") -> None:
+        with suppress(TsuzukiError):  # a database out of reach is told by the engine
+            if not application.liveness.has_live_leader():
+                self.talk("No process leads yet, so nothing is assigned. Start one: tsuzuki up")
+
     def stopping(self) -> None:
-        self.talk("Stopping: waiting for what runs. Ask again to stop at once.")
+        self.talk("Stopping: waiting for what runs. Another ^C stops at once.")
         self.manager.stopping("Waiting for what runs")
 
     def told_alive(
@@ -234,15 +245,20 @@ def run_in_foreground(
             noun = "change" if len(changes) == 1 else "changes"
             announcements.talk(f"Applied {len(changes)} {noun} of the file.")
 
+    def start(engine_start: Callable[[], None]) -> None:
+        once_reachable(engine_start, stop=signals.received)
+        announcements.started(application, url, leads=lead)
+
     host, port = options.pop("metrics_host"), options.pop("metrics_port")
     metrics_address = (host, port) if port else None
     announcements = _Announcements(invocation, log_format=log_format, manner=manner)
     write_log(invocation, log_format=log_format, quiet=manner.log_warnings_only)
     with open_existing(invocation) as application:
+        once_reachable = partial(
+            application.maintenance.retry_while_unreachable, seconds=database_wait_seconds
+        )
         with ended_by_signals() as stop:
-            application.maintenance.retry_while_unreachable(
-                bring_up_to_date, seconds=database_wait_seconds, stop=stop
-            )
+            once_reachable(bring_up_to_date, stop=stop)
         signals = ProcessSignals(application.local_engine.hurry)
         with (
             application.job_file.watched() if apply else nullcontext(),
@@ -254,11 +270,11 @@ def run_in_foreground(
                 lead=lead,
                 work=work,
                 metrics_address=metrics_address,
-                on_started=lambda: announcements.started(application, url),
+                start_by=start,
                 on_stopping=announcements.stopping,
                 **options,
             )
     if signals.number == signal.SIGINT:
-        raise ExitWith(EXIT_INTERRUPTED)
+        raise ExitWith(manner.interrupt_code)
     if left_running:
         warn(invocation, f"{left_running} runs could not be stopped; they are fenced off")

@@ -46,7 +46,19 @@ def format_list(values: Sequence[object]) -> str:
     return ", ".join(map(plain_text, values)) or "-"
 
 
-def short_time(now: datetime) -> Callable[[datetime | None], str]:
+def format_stored_time(text: str | None) -> str:
+    """A time that is stored as text, written like every other one."""
+    return table_text(None if text is None else datetime.fromisoformat(text))
+
+
+def moment_of(value: Any, written_by: Callable[[Any], str]) -> datetime | None:
+    """The moment in a cell that is written as a full time; None for anything else."""
+    if written_by is format_stored_time and value is not None:
+        return datetime.fromisoformat(value)
+    return value if written_by is table_text and isinstance(value, datetime) else None
+
+
+def short_time(now: datetime, *, seconds: bool = True) -> Callable[[datetime | None], str]:
     """Today the time, otherwise the day; all in UTC, as the Z says."""
     today = now.astimezone(UTC).date()
 
@@ -55,7 +67,7 @@ def short_time(now: datetime) -> Callable[[datetime | None], str]:
             return "-"
         there = moment.astimezone(UTC)
         if there.date() == today:
-            return f"{there:%H:%M:%S}Z"
+            return f"{there:%H:%M:%S}Z" if seconds else f"{there:%H:%M}Z"
         return f"{there:%m-%d %H:%M}Z" if there.year == today.year else f"{there:%Y-%m-%d}"
 
     return short

@@ -6,7 +6,7 @@ import click
 
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.index_service import extra_required
-from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say, warn
 
 if TYPE_CHECKING:
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 FOUND = [
     Column("place"),
     Column("kind"),
-    Column("name_path", "NAME"),
-    Column("text", format=str.strip),
+    Column("name_path", "NAME", shrinks=True),
+    Column("text", format=str.strip, shrinks=True),
 ]
 REFERENCES = [
     Column("place"),
     Column("kind"),
     Column("confidence"),
     Column("definitions", align="right"),
-    Column("container", "IN"),
-    Column("text"),
+    Column("container", "IN", shrinks=True),
+    Column("text", shrinks=True),
 ]
 OUTLINE = [
     Column("place"),
@@ -143,17 +143,20 @@ def references(
     """
     answer = code_answers(invocation, root).references(name, **said)
     found = [one for one in answer.value if one.confidence.is_exact or not exact]
-    emit(
-        invocation,
-        [one.as_dict() for one in found[:limit]],
-        columns=REFERENCES,
-        empty="no references",
-    )
+    rows = [one.as_dict() for one in found[:limit]]
+    emit(invocation, rows, columns=_reference_columns(invocation, rows), empty="no references")
     tell_state(invocation, answer.index)
     sure = sum(one.confidence.is_exact for one in answer.value)
     say(invocation, f"{len(answer.value)} references, {sure} of them exact")
     if len(found) > limit:
         say(invocation, f"{len(found) - limit} are not shown; --limit shows more")
+
+
+def _reference_columns(invocation: Invocation, rows: list[dict[str, Any]]) -> list[Column]:
+    """A table has no count of definitions where each use means one."""
+    if invocation.output is not OutputFormat.TABLE or any(row["definitions"] != 1 for row in rows):
+        return REFERENCES
+    return [column for column in REFERENCES if column.key != "definitions"]
 
 
 @click.command(cls=Command)

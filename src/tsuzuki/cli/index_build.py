@@ -10,6 +10,7 @@ import click
 
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.errors import ExitWith
+from tsuzuki.cli.formatting import format_stored_time
 from tsuzuki.cli.index_service import builds_service, language_servers
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, is_terminal, say, warn
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.1
 CANCEL_SECONDS = 10.0
+
 
 RESULT = [
     Column("id", "BUILD"),
@@ -35,7 +37,7 @@ STATUS = [
     Column("job", "BUILD"),
     Column("files", align="right"),
     Column("total", "SYMBOLS", align="right"),
-    Column("lastIndexedAt", "INDEXED AT"),
+    Column("lastIndexedAt", "INDEXED AT", format=format_stored_time),
     Column("outcomes"),
     Column("languages"),
     Column("index_file"),
@@ -198,4 +200,4 @@ def _job_words(job: "BuildJob") -> str:
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in counts.items())
+    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "-"

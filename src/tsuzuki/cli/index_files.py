@@ -4,6 +4,7 @@ import click
 
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.confirmation import confirm, yes_option
+from tsuzuki.cli.formatting import format_size, format_stored_time
 from tsuzuki.cli.index_service import builds_service
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say
@@ -14,8 +15,8 @@ ENTRIES = [
     Column("state"),
     Column("files", align="right"),
     Column("symbols", align="right"),
-    Column("last_indexed_at", "INDEXED AT"),
-    Column("bytes", align="right"),
+    Column("last_indexed_at", "INDEXED AT", format=format_stored_time),
+    Column("bytes", "SIZE", format=format_size, align="right"),
 ]
 
 

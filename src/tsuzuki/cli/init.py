@@ -81,10 +81,14 @@ def _written(file: Path, *, if_missing: bool) -> list[Path]:
         ) from problem
     try:
         return write_starter(file)
-    except Conflict:
-        if not if_missing:
-            raise
-        return []
+    except Conflict as problem:
+        if if_missing:
+            return []
+        raise Conflict(
+            problem.message,
+            hint="It was left as it is. Start it with: tsuzuki up. Or make another: tsuzuki init FOLDER",
+            place=problem.place,
+        ) from None
 
 
 def _set_up(invocation: Invocation) -> "ConfigurationView":

@@ -6,6 +6,7 @@ leaves the time zone; `--python` replaces `command`. `--set` and `--unset` are l
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import click
@@ -130,6 +131,8 @@ def _what_to_run(said: Mapping[str, Any]) -> JobChanges:
             "what to run is said twice",
             hint="Use --command, or --python, or -- and the command at the end.",
         )
+    if len(said["argv"]) == 1:
+        _refuse_one_word(said["argv"][0])
     given = {
         "type": said["kind"],
         "command": commands[0] if commands else None,
@@ -139,6 +142,15 @@ def _what_to_run(said: Mapping[str, Any]) -> JobChanges:
     removals = [(key,) for key in WHAT_KEYS if values and (key,) not in values]
     values |= {("environment", name): value for name, value in said["environment"]}
     return JobChanges(values=values, removals=removals)
+
+
+def _refuse_one_word(word: str) -> None:
+    """A command in quotes would be the name of one program, with blanks in it."""
+    if len(word.split()) > 1 and not Path(word).exists():
+        raise UsageError(
+            f"{word!r} would be one word: the name of a program, with blanks in it",
+            hint=f"Leave the quotes out, as in: -- {word}",
+        )
 
 
 def _when(said: Mapping[str, Any]) -> JobChanges:

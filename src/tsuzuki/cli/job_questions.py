@@ -43,7 +43,8 @@ class JobQuestions:
     def ask(self, name: str | None) -> tuple[str, JobChanges]:
         """The name and the changes, complete."""
         name = name or self._ask_name()
-        if not JobChanges(values=self._values).say_what_to_run:
+        is_what_to_run_said = JobChanges(values=self._values).say_what_to_run
+        if not is_what_to_run_said:
             self._ask_what_to_run(name)
         kind = self._kinds.get(str(self._values.get(("type",))))
         if kind is not None:
@@ -51,8 +52,9 @@ class JobQuestions:
                 key = question.key_for(name)
                 if not self._is_said(key[0]):
                     self._ask_key(name, key, question)
-            if not (self._is_said("schedule") or self._is_said("on_event")):
-                self._ask_when(kind.usual_schedule)
+        has_trigger = self._is_said("schedule") or self._is_said("on_event")
+        if not has_trigger and (kind is not None or not is_what_to_run_said):
+            self._ask_when(kind.usual_schedule if kind is not None else BY_HAND)
         if self._has_asked:
             words = ["tsuzuki", "job", "add", name, *_options(self._values)]
             say(self._invocation, f"The same without questions: {shlex.join(words)}")

@@ -6,12 +6,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsuzuki.cli.application import apply_file, open_application
-from tsuzuki.cli.arguments import JsonText, arguments_of
+from tsuzuki.cli.arguments import JsonText, Seconds, arguments_of
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.completions import job_names
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import emit, say, warn
-from tsuzuki.cli.run_watch import REASONS, exit_with_result, telling_that_it_goes_on, watch_run
+from tsuzuki.cli.run_watch import (
+    exit_with_result,
+    reason_columns,
+    say_how_to_follow,
+    telling_that_it_goes_on,
+    watch_run,
+)
+from tsuzuki.model.errors import UsageError
 
 if TYPE_CHECKING:
     from tsuzuki.services.jobs import JobView
@@ -30,16 +37,16 @@ def say_if_not_applied(invocation: Invocation, views: "Iterable[JobView]") -> No
 @click.option(
     "--delay",
     "delay_seconds",
-    type=click.FloatRange(0),
+    type=Seconds(),
     default=0.0,
     metavar="SECONDS",
-    help="Not before so many seconds have passed.",
+    help="Not before so many seconds have passed; or a duration such as 10m.",
 )
 @click.option("--priority", type=click.IntRange(-1000, 1000), help="Instead of the job's own.")
 @click.option("--watch", "watching", is_flag=True, help="Watch it; the exit code is its result.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(0),
+    type=Seconds(),
     metavar="SECONDS",
     help="With --watch: give up waiting (exit 124).",
 )
@@ -63,6 +70,11 @@ def run(
     from tsuzuki.services.runs import Request
 
     arguments = arguments_of(whole, pairs)
+    if timeout is not None and not watching:
+        raise UsageError(
+            "--timeout limits the waiting, so it needs --watch",
+            hint=f"A limit of its runs is set with: tsuzuki job update {name} --timeout 10m",
+        )
     with open_application(invocation) as application:
         apply_file(invocation, application)
         submission = application.runs.start(Request(job=name, arguments=arguments, **options))
@@ -72,6 +84,7 @@ def run(
             warn(invocation, f"'{name}' is switched off: the run waits until it is switched on")
         if not watching:
             emit(invocation, {"run_id": submission.run_id, "is_new": submission.is_new})
+            say_how_to_follow(invocation, application, submission.run_id)
             return
         run_id = submission.run_id
         with telling_that_it_goes_on(invocation, run_id):
@@ -98,6 +111,6 @@ def explain(invocation: Invocation, name: str) -> None:
         emit(invocation, {"job": name, "run": None, "why": view.why_idle()})
     elif invocation.output is OutputFormat.TABLE:
         say(invocation, f"Run {explanation.run_id} of {name} is {explanation.state}.")
-        emit(invocation, explanation.reasons, columns=REASONS)
+        emit(invocation, explanation.reasons, columns=reason_columns(explanation.reasons))
     else:
         emit(invocation, explanation.as_dict())

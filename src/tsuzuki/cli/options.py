@@ -78,9 +78,6 @@ limit_option = click.option(
     "--limit", type=click.IntRange(1, 1000), default=50, help="At most so many."
 )
 before_id_option = click.option("--before-id", type=int, metavar="ID", help="Older than this one.")
-timeout_option = click.option(
-    "--timeout", type=click.FloatRange(0), metavar="SECONDS", help="Give up waiting (exit 124)."
-)
 
 
 def read_global_options(arguments: Sequence[str], invocation: Invocation) -> Invocation:

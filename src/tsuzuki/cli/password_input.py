@@ -25,7 +25,18 @@ def read_password(*, from_stdin: bool, prompt: str = "Password") -> str:
             hint="Give it on stdin with --password-stdin.",
             code="password_missing",
         )
-    typed: str = click.prompt(prompt, hide_input=True, confirmation_prompt=True, err=True)
+    typed: str = click.prompt(
+        prompt, hide_input=True, confirmation_prompt=True, err=True, value_proc=_long_enough
+    )
+    return typed
+
+
+def _long_enough(typed: str) -> str:
+    """A shorter one is told at once, and asked for again."""
+    from tsuzuki.services.access.passwords import LENGTH_MIN
+
+    if len(typed) < LENGTH_MIN:
+        raise click.UsageError(f"a password has {LENGTH_MIN} characters or more")
     return typed
 
 

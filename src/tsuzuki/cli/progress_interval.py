@@ -3,6 +3,8 @@
 from tsuzuki.model.clock import Clock
 
 LINE_SECONDS = 5.0
+LINE_SECONDS_MAX = 60.0
+"""Between two lines that say only that it goes on."""
 
 
 class ProgressInterval:

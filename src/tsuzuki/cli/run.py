@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsuzuki.cli.application import ask, open_application
+from tsuzuki.cli.arguments import RunNumber, timeout_option
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.completions import job_names, run_ids, worker_ids
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.options import EnumChoice, before_id_option, timeout_option
-from tsuzuki.cli.output import Column, emit, is_terminal, say
+from tsuzuki.cli.options import EnumChoice, before_id_option
+from tsuzuki.cli.output import Column, emit, is_terminal, say, warn
 from tsuzuki.cli.run_bulk import bulk
 from tsuzuki.cli.run_failures import failures
 from tsuzuki.cli.run_views import COLUMNS, HISTORY, row, summary, terminal_history, terminal_list
 from tsuzuki.cli.run_watch import (
-    REASONS,
     exit_with_result,
+    reason_columns,
     sentence,
     telling_that_it_goes_on,
     watch_run,
 )
 from tsuzuki.model.clock import SystemClock
+from tsuzuki.model.errors import Conflict, NotFound, TsuzukiError
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
 from tsuzuki.model.visible_text import neutralise
@@ -34,9 +36,7 @@ if TYPE_CHECKING:
 
 LINES = [Column("at"), Column("stream"), Column("body", "TEXT")]
 
-run_id_argument = click.argument(
-    "run_id", metavar="RUN", type=click.IntRange(1), shell_complete=run_ids
-)
+run_id_argument = click.argument("run_id", metavar="RUN", type=RunNumber(), shell_complete=run_ids)
 
 
 @click.group(cls=Group)
@@ -170,7 +170,7 @@ def watch(invocation: Invocation, run_id: int, timeout: float | None) -> None:
     metavar="RUN...",
     nargs=-1,
     required=True,
-    type=click.IntRange(1),
+    type=RunNumber(),
     shell_complete=run_ids,
 )
 @click.pass_obj
@@ -181,9 +181,16 @@ def cancel(invocation: Invocation, run_ids: tuple[int, ...]) -> None:
     tsuzuki run cancel 7 8
     """
     with open_application(invocation) as application:
-        canceled = [application.runs.cancel(run_id) for run_id in run_ids]
-    for one in canceled:
-        say(invocation, sentence(one))
+        refused: list[TsuzukiError] = []
+        for run_id in run_ids:
+            try:
+                say(invocation, sentence(application.runs.cancel(run_id)))
+            except (Conflict, NotFound) as problem:
+                refused.append(problem)
+    for refusal in refused[:-1]:
+        warn(invocation, refusal.message)
+    if refused:
+        raise refused[-1]
 
 
 @run.command()
@@ -222,7 +229,7 @@ def explain(invocation: Invocation, run_id: int) -> None:
         emit(invocation, explanation.as_dict())
         return
     say(invocation, f"Run {run_id} of {explanation.job} is {explanation.state}.")
-    emit(invocation, explanation.reasons, columns=REASONS)
+    emit(invocation, explanation.reasons, columns=reason_columns(explanation.reasons))
 
 
 run.add_command(bulk)

@@ -5,25 +5,34 @@ The exit code is the run's: 0 if it succeeded, 1 if not.
 """
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tsuzuki.cli.errors import ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, is_terminal, say
-from tsuzuki.cli.progress_interval import ProgressInterval
+from tsuzuki.cli.progress_interval import LINE_SECONDS_MAX, ProgressInterval
 from tsuzuki.cli.values import table_text
 from tsuzuki.model.clock import Clock, SystemClock
+from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.states import RunState
 from tsuzuki.model.visible_text import neutralise
 
 if TYPE_CHECKING:
     from tsuzuki.model.run import Run
+    from tsuzuki.services.explain import StatusReason
     from tsuzuki.wiring.application import Application
 
-REASONS = [Column("cause"), Column("sentence"), Column("hint")]
+NOT_SERVED = ("no_leader", "no_worker")
+"""Causes for which a run waits until a person starts something."""
+
+
+def reason_columns(reasons: "Sequence[StatusReason]") -> list[Column]:
+    """Why a run is not running. Without a single hint there is no column of them."""
+    columns = [Column("cause"), Column("sentence")]
+    return [*columns, Column("hint")] if any(reason.hint for reason in reasons) else columns
 
 
 def watch_run(
@@ -38,10 +47,7 @@ def watch_run(
     start, say why; if it failed and will be retried, say when."""
 
     def say_why() -> None:
-        reason = application.runs.explain(run_id).reasons[0]
-        say(invocation, reason.sentence)
-        if reason.hint:
-            say(invocation, reason.hint)
+        _say_reason(invocation, application.runs.explain(run_id).reasons[0])
 
     wait = partial(application.runs.wait, run_id, timeout_seconds=timeout, on_late_start=say_why)
     if invocation.quiet or invocation.output.is_json:
@@ -61,10 +67,27 @@ def watch_run(
         with ProgressBar(invocation) as bar:
             on_look = _LogFollower(application, run_id, bar.echo).show if with_log else lambda: None
             ended = wait(on_change=bar.show, on_look=on_look)
-        if with_log:
-            say(invocation, sentence(ended))
+        say(invocation, sentence(ended))
     _say_when_retried(invocation, application, ended)
     return ended
+
+
+def say_how_to_follow(invocation: Invocation, application: "Application", run_id: int) -> None:
+    """Tell a person who started a run how to see it; or that nothing is there to run it."""
+    if not is_terminal(sys.stderr):
+        return
+    with suppress(TsuzukiError):  # the run is confirmed, and that was told
+        reason = application.runs.explain(run_id).reasons[0]
+        if reason.cause in NOT_SERVED:
+            _say_reason(invocation, reason)
+        else:
+            say(invocation, f"Watch it with: tsuzuki run watch {run_id}")
+
+
+def _say_reason(invocation: Invocation, reason: "StatusReason") -> None:
+    say(invocation, reason.sentence)
+    if reason.hint:
+        say(invocation, reason.hint)
 
 
 @contextmanager
@@ -86,8 +109,15 @@ def _say_when_retried(invocation: Invocation, application: "Application", ended:
     retry_id = application.runs.get(ended.id).retried_as
     if retry_id is None:
         return
-    due = table_text(application.runs.get(retry_id).run.scheduled_for)
-    say(invocation, f"It will be tried again at {due}, as run {retry_id}.")
+    retry = application.runs.get(retry_id).run
+    if retry.state.is_final:
+        say(invocation, f"It was tried again: run {retry_id} is {retry.state}.")
+        return
+    if retry.started_at is None:
+        due = table_text(retry.scheduled_for)
+        say(invocation, f"It will be tried again at {due}, as run {retry_id}.")
+    else:
+        say(invocation, f"It is being tried again, as run {retry_id}.")
     say(invocation, f"Watch that one: tsuzuki run watch {retry_id}")
 
 
@@ -114,8 +144,8 @@ def exit_with_result(run: "Run") -> None:
 
 
 class StateLines:
-    """One line whenever the state has changed, and every few seconds one with the progress, or with how long it
-    has been in that state."""
+    """One line whenever the state has changed, and every few seconds one with the progress. Without progress it is
+    told how long it has been in that state, more and more rarely."""
 
     def __init__(self, invocation: Invocation, *, clock: Clock | None = None) -> None:
         self._invocation = invocation
@@ -123,10 +153,12 @@ class StateLines:
         self._clock = clock or SystemClock()
         self._since = self._clock.monotonic()
         self._interval = ProgressInterval(self._clock)
+        self._next_after_seconds = 0.0
 
     def show(self, run: "Run") -> None:
         if self._told is None or run.state is not self._told.state:
             self._since = self._clock.monotonic()
+            self._next_after_seconds = 0.0
             say(self._invocation, sentence(run))
         self._told = run
         self.wait()
@@ -139,8 +171,10 @@ class StateLines:
         if run.progress_processed:
             total = f" of {run.progress_total}" if run.progress_total is not None else ""
             say(self._invocation, f"Run {run.id}: {run.progress_processed}{total} done")
-        else:
-            seconds = self._clock.monotonic() - self._since
+            return
+        seconds = self._clock.monotonic() - self._since
+        if seconds >= self._next_after_seconds:
+            self._next_after_seconds = min(1.5 * seconds, seconds + LINE_SECONDS_MAX)
             say(self._invocation, f"Run {run.id} is {run.state} for {seconds:.0f} s")
 
 
@@ -151,7 +185,6 @@ class ProgressBar:
         from rich.console import Console  # noqa: PLC0415 - rich is slow to load; only a terminal that watches pays
         from rich.progress import (  # noqa: PLC0415 - rich is slow to load; only a terminal that watches pays
             BarColumn,
-            MofNCompleteColumn,
             Progress,
             TextColumn,
             TimeElapsedColumn,
@@ -162,12 +195,12 @@ class ProgressBar:
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
-            MofNCompleteColumn(),
+            TextColumn("{task.fields[count]}"),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=console,
         )
-        self._bar = self._progress.add_task("waiting", total=None)
+        self._bar = self._progress.add_task("waiting", total=None, count="")
 
     def __enter__(self) -> "ProgressBar":
         self._progress.start()
@@ -188,7 +221,16 @@ class ProgressBar:
             description=f"run {run.id} {run.state.lower()}",
             completed=run.progress_processed,
             total=run.progress_total,
+            count=_count(run),
+            visible=not run.state.is_final or bool(run.progress_processed),
         )
+
+
+def _count(run: "Run") -> str:
+    """How much is done; empty for a run that does not say."""
+    if run.progress_total is None:
+        return f"{run.progress_processed} done" if run.progress_processed else ""
+    return f"{run.progress_processed}/{run.progress_total}"
 
 
 def sentence(run: "Run") -> str:

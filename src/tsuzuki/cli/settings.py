@@ -1,6 +1,7 @@
 """`tsuzuki settings`: what can be tuned while everything runs."""
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -9,7 +10,7 @@ from tsuzuki.cli.commands import Group
 from tsuzuki.cli.completions import setting_names
 from tsuzuki.cli.formatting import format_number
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.output import Column, emit, is_terminal, say
 
 if TYPE_CHECKING:
     from tsuzuki.services.settings import SettingView
@@ -49,7 +50,15 @@ def ls(invocation: Invocation) -> None:
     """List every setting with the value in force."""
     with open_application(invocation) as application:
         views = application.settings.find()
-    emit(invocation, [view.as_dict() for view in views], columns=ROW)
+    rows = [view.as_dict() for view in views]
+    is_for_people = invocation.output is OutputFormat.TABLE and is_terminal(sys.stdout)
+    emit(invocation, rows, columns=terminal_row(rows) if is_for_people else ROW)
+
+
+def terminal_row(rows: list[dict[str, Any]]) -> list[Column]:
+    """Where no setting was set there is more space for what they mean."""
+    is_any_set = any(row["updated_by"] for row in rows)
+    return [column for column in ROW if is_any_set or column.key != "updated_by"]
 
 
 @settings.command()

@@ -139,8 +139,9 @@ def rm(invocation: Invocation, name: str, yes: bool) -> None:
     \b
     tsuzuki user rm bob --yes
     """
-    confirm(invocation, f"remove the user {name} with all sessions and tokens", yes=yes)
     with open_application(invocation) as application:
+        application.users.get(name, by=application.principal)
+        confirm(invocation, f"remove the user {name} with all sessions and tokens", yes=yes)
         application.users.remove(name, by=application.principal)
     say(invocation, f"The user '{name}' is removed.")
 

@@ -69,7 +69,8 @@ def web_served(
     try:
         address = load("tsuzuki.web.server:parse_address")(options.listen or DEFAULT_ADDRESS)
         is_for_others = bool(options.trusted_proxies) or not address.is_loopback
-        _refuse_open_door(application, is_for_others=is_for_others, setup=options.setup)
+        if is_for_others and not options.setup:
+            _refuse_open_door(application, f"{address.host}:{address.port}")
         server = load("tsuzuki.web.server:WebServer")(
             application,
             address,
@@ -105,15 +106,16 @@ def web_served_if_possible(
         except (Conflict, ConfigurationError) as problem:
             if options.listen is not None or options.setup or options.trusted_proxies:
                 raise
-            warn(invocation, f"The API is not served: {problem.message}. {problem.hint}")
+            what = f"The web page and the API are not served: {problem.message}. {problem.hint}"
+            warn(invocation, f"{what} Without them on purpose: --no-web.")
         yield url
 
 
-def _refuse_open_door(application: "Application", *, is_for_others: bool, setup: bool) -> None:
+def _refuse_open_door(application: "Application", address: str) -> None:
     """A server that other machines reach, by its address or by a proxy, needs users, or a code for the first one."""
-    if is_for_others and not (setup or application.users.any()):
+    if not application.users.any():
         raise ConfigurationError(
-            "there is no user yet, and other machines would reach this address",
+            f"there is no user yet, and other machines would reach {address}",
             hint="Add one with: tsuzuki user add NAME --role admin. Or start with --setup, which prints a one-time"
             " code for the first admin.",
             code="no_users",

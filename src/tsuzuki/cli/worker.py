@@ -87,7 +87,8 @@ def detach(invocation: Invocation, worker_id: str, yes: bool) -> None:
     \b
     tsuzuki worker detach host-1234-a1b2c3 --yes
     """
-    confirm(invocation, f"stop everything that runs on {worker_id}", yes=yes)
     with open_application(invocation) as application:
+        application.workers.get(worker_id)
+        confirm(invocation, f"stop everything that runs on {worker_id}", yes=yes)
         application.workers.detach(worker_id)
     say(invocation, f"'{worker_id}' is detached.")

@@ -181,7 +181,7 @@ def _at_job_limit(facts: _RunFacts) -> StatusReason | None:
     return StatusReason(
         cause=Cause.JOB_LIMIT,
         sentence=Sentence(
-            "Its job allows %(limit)s at once, and %(held)s are under way: %(runs)s.",
+            "Its job allows %(limit)s at once, and has %(held)s under way: %(runs)s.",
             limit=limit,
             held=held,
             runs=tuple(others[:RUNS_NAMED]),
@@ -202,7 +202,7 @@ def _at_key_limit(facts: _RunFacts) -> StatusReason | None:
     return StatusReason(
         cause=Cause.KEY_LIMIT,
         sentence=Sentence(
-            "Its job allows %(limit)s at once for the key %(key)s, and %(held)s are under way.",
+            "Its job allows %(limit)s at once for the key %(key)s, and has %(held)s under way.",
             limit=limit,
             key=repr(key),
             held=held,

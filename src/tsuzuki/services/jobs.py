@@ -213,6 +213,10 @@ class Jobs(ActingService):
         self._database.adopt(connection)
         job_changes.define(connection, self._parsed(bodies), actor=self._actor)
 
+    def check(self, name: str, body: Mapping[str, Any]) -> None:
+        """Raises `ConfigurationError` if a definition is wrong, without a look at file or database."""
+        parse_job(name, body, kinds=self._kinds)
+
     def _parse(self, name: str, body: Mapping[str, Any]) -> JobSpec:
         return self._parsed({name: body})[0]
 

@@ -121,19 +121,18 @@ class LocalEngine:
         capacity: int,
         tags: Sequence[str],
         metrics_address: tuple[str, int] | None = None,
-        on_started: Callable[[], None],
+        start_by: Callable[[Callable[[], None]], None],
         on_stopping: Callable[[], None],
     ) -> int:
         """Run until `stop` is set, or until an operator has drained a process that only works. Returns
         how many runs could not be stopped. Raises `SchemaMismatch` once a newer version has upgraded
-        the database."""
+        the database. `start_by` is given the start: it may call it again after a failure."""
         engine = self._new_engine(
             Role(lead=lead, work=work, capacity=capacity, tags=frozenset(tags))
         )
         freeze_loaded_objects()
         with self._forgotten_if_it_fails(), metrics_served(engine.metrics, metrics_address):
-            engine.start()
-            on_started()
+            start_by(engine.start)
             while not (stop.wait(POLL_SECONDS) or engine.outdated):
                 if engine.drained.is_set() and not lead:
                     break

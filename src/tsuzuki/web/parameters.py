@@ -1,5 +1,6 @@
 """Parameters of a request: unknown ones are refused by name, and what is wrong is told part by part."""
 
+import re
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 PROBLEMS_MAX = 50
 """How many wrong parts of one request are told: each takes a while to explain."""
+_QUOTED = re.compile("'([^']*)'")
 
 
 def query_names(route: "APIRoute") -> set[str]:
@@ -81,7 +83,17 @@ def _part(problem: dict[str, Any], route: "APIRoute") -> PartProblem:
         return unknown_part(where, path[-1], _body_names(route, path[1:-1]), "field")
     if problem["type"] == "missing":
         return PartProblem(where=where, message=f"{path[-1]!r} is missing", code="missing")
-    return PartProblem(where=where, message=f"{where}: {problem['msg']}")
+    return PartProblem(
+        where=where, message=f"{where}: {problem['msg']}", hint=_nearest_choice(problem)
+    )
+
+
+def _nearest_choice(problem: dict[str, Any]) -> str | None:
+    """The one of a few allowed words that was probably meant."""
+    if problem["type"] not in ("enum", "literal_error"):
+        return None
+    allowed = _QUOTED.findall(problem["ctx"]["expected"])
+    return did_you_mean(str(problem["input"]), allowed).strip() or None
 
 
 def _body_names(route: "APIRoute", path: Iterable[str]) -> Iterable[str]:

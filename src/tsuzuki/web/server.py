@@ -60,7 +60,7 @@ def parse_address(text: str) -> Address:
         port = rest.removeprefix(":")
     elif text.count(":") == 1:
         host, _, port = text.partition(":")
-    if port and not (port.isdigit() and int(port) <= 65_535):
+    if text.isdigit() or (port and not (port.isdigit() and int(port) <= 65_535)):
         raise UsageError(
             f"{text!r} is no address", hint="Say HOST:PORT, as in 127.0.0.1:8420.", code="listen"
         )
@@ -201,7 +201,7 @@ def _bind(address: Address) -> socket.socket:
         listener.close()
         raise Conflict(
             f"{address.host}:{address.port} cannot be listened on: {problem.strerror or problem}",
-            hint="Name another address with --listen HOST:PORT, stop what listens there, or use --no-web.",
+            hint="Name another address with --listen HOST:PORT, or stop what listens there.",
             code="port_in_use",
         ) from None
     return listener

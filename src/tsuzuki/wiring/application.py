@@ -284,9 +284,11 @@ def build_service(resources: Resources, name: str, **services: Any) -> Any:
 def require_workspace(application: Application) -> None:
     """Looking never makes anything: where there is neither a file nor a database, no stray one is left behind."""
     if application.configuration.file is None and not application.maintenance.exists():
+        if "database_url" in application.configuration.origins:
+            application.maintenance.require_existing()
         raise ConfigurationError(
             "there is no tsuzuki.yaml here or in a folder above, and no database either",
-            hint="Begin with: tsuzuki init",
+            hint="Go to the folder of your workspace, name its file with --config, or make one here: tsuzuki init",
             code="no_workspace",
         )
 

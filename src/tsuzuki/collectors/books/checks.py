@@ -2,16 +2,18 @@
 server up to the sign-in."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from tsuzuki.collectors.books.options import BooksSection
 from tsuzuki.collectors.books.queries import quota
 from tsuzuki.collectors.books.query_set import Search
 from tsuzuki.collectors.books.source import SERVICE, GoogleBooks
 from tsuzuki.collectors.collector import CheckContext
+from tsuzuki.collectors.kit.errors import RateLimitedUntil
 from tsuzuki.collectors.kit.http import HttpClient
 from tsuzuki.collectors.kit.smtp import smtp_server_of
-from tsuzuki.model.check import Check, checked, fault_of, warning
-from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.check import SERVICE_STEP, Check, checked, fault_of, ok, warning
+from tsuzuki.model.errors import ConfigurationError, TsuzukiError
 
 SEARCH = Search(text="tsuzuki", print_type=None, lang_restrict=None, order_by=None)
 KEY, MAIL = f"books: {SERVICE}", "books: mail"
@@ -44,8 +46,17 @@ def _answered(context: CheckContext, section: BooksSection) -> Check:
     with context.database.write() as connection:
         is_left = quota.reserve(connection, day.name, limit=section.daily_limit)
     if not is_left:
-        return warning(KEY, "not asked: no call of today is left", f"Wait until {day.ends_at}.")
-    return checked(KEY, lambda: _asked(context, section))
+        return warning(KEY, "not asked: no call of today is left", _wait(day.ends_at))
+    try:
+        return ok(KEY, _asked(context, section))
+    except RateLimitedUntil as limit:
+        return warning(KEY, limit.message, _wait(limit.until))
+    except TsuzukiError as problem:
+        return fault_of(KEY, problem, SERVICE_STEP)
+
+
+def _wait(until: datetime) -> str:
+    return f"Wait until {until.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z."
 
 
 def _asked(context: CheckContext, section: BooksSection) -> str:

@@ -60,7 +60,8 @@ def test_a_program_that_is_not_there_is_named(commands: Commands) -> None:
 def test_a_file_that_is_not_executable_is_named(commands: Commands) -> None:
     (commands.folder / "notes.txt").write_text("hello")
     outcome, _ = commands.run("./notes.txt")
-    assert outcome == failed("'./notes.txt' is not an executable file", Reason.HANDLER_UNKNOWN)
+    error = "'./notes.txt' is not an executable file (chmod +x makes it one)"
+    assert outcome == failed(error, Reason.HANDLER_UNKNOWN)
 
 
 def test_an_executable_file_that_is_no_program_is_named(commands: Commands) -> None:

@@ -20,7 +20,7 @@ _FOLDER_ERRORS = {
 }
 _PROGRAM_ERRORS = {
     errno.ENOENT: "the program {0!r}, or the one that its #! line names, was not found",
-    errno.EACCES: "{0!r} is not an executable file",
+    errno.EACCES: "{0!r} is not an executable file (chmod +x makes it one)",
     errno.ENOEXEC: "{0!r} is not a program: its format is unknown and it has no #! line",
     errno.E2BIG: "the arguments and the environment for {0!r} are longer than the system allows",
 }
