@@ -134,9 +134,9 @@ def live_viewers(url: str, *, viewers: int = 200) -> dict[str, Any]:
         for thread in threads:
             thread.start()
         time.sleep(REFRESH_SECONDS * 2)
-        before, started_at = _processor_seconds(process), time.perf_counter()
+        before, started_at = processor_seconds(process), time.perf_counter()
         time.sleep(MEASURED_SECONDS)
-        used = _processor_seconds(process) - before
+        used = processor_seconds(process) - before
         percent = 100 * used / (time.perf_counter() - started_at)
         stop.set()
         for thread in threads:
@@ -163,7 +163,7 @@ def listening(port: int) -> psutil.Process:
     )
 
 
-def _processor_seconds(process: psutil.Process) -> float:
+def processor_seconds(process: psutil.Process) -> float:
     times = process.cpu_times()
     return float(times.user + times.system)
 

@@ -1,6 +1,7 @@
 """Runs started a second by 16 clients: over HTTP, and beside it by the library's own submit.
 
-Both are measured in turn on the same database, each in processes of their own; what is counted is stored.
+All ways are measured in turn on the same database and server, each in processes of their own, so what else the
+machine does touches all of them; a ratio is the median of those of the rounds. What is counted is stored.
 The clients of the API keep their connections and send the same request again and again, as cheaply as they can.
 """
 
@@ -14,8 +15,11 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import psutil
+
+from bench.web.pages import listening, processor_seconds
 from bench.web.served import server
 from tsuzuki import Tsuzuki
 from tsuzuki.model.access import Role
@@ -23,26 +27,50 @@ from tsuzuki.wiring.application import opened
 
 CLIENTS = 16
 JOB = "started-by-clients"
+WARM_UP = 320
+WAYS = ("library", "api", "api_with_token")
+
+Figures: TypeAlias = dict[str, float]
 
 
 def measure(url: str, *, runs: int, rounds: int) -> dict[str, Any]:
-    """Runs a second by the library and by the API with and without a token, and the ratio of their medians."""
+    """Runs a second by the library and by the API with and without a token, their ratio, and the processor time of a
+    run in the process that stores it: that of the library, or the server."""
     token = _prepare(url)
-    figures: dict[str, list[float]] = {"library": [], "api": [], "api_with_token": []}
     with server(url) as port:
+        process = listening(port)
+        api = ("api", str(port))
+        _in_process(*api, str(WARM_UP))
+        _in_process(*api, str(WARM_UP), token)
+        found = []
         for _ in range(rounds):
-            figures["library"].append(_in_process("library", url, str(runs)))
-            figures["api"].append(_in_process("api", str(port), str(runs)))
-    with server(url) as port:
-        for _ in range(rounds):
-            words = ("api", str(port), str(runs), token)
-            figures["api_with_token"].append(_in_process(*words))
-    medians = {name: statistics.median(found) for name, found in figures.items()}
+            library = _in_process("library", url, str(runs))
+            open_to_all = _served(process, runs, *api, str(runs))
+            with_token = _served(process, runs, *api, str(runs), token)
+            found.append({"library": library, "api": open_to_all, "api_with_token": with_token})
     return {
-        "per_second": {name: round(found) for name, found in medians.items()},
-        "ratio": round(medians["api"] / medians["library"], 2),
-        "ratio_with_token": round(medians["api_with_token"] / medians["library"], 2),
+        "per_second": {way: round(_median(found, way, "per_second")) for way in WAYS},
+        "ratio": _ratio(found, "api"),
+        "ratio_with_token": _ratio(found, "api_with_token"),
+        "processor_us": {way: round(_median(found, way, "processor_us")) for way in WAYS},
     }
+
+
+def _median(found: list[dict[str, Figures]], way: str, figure: str) -> float:
+    return statistics.median(figures[way][figure] for figures in found)
+
+
+def _ratio(found: list[dict[str, Figures]], way: str) -> float:
+    """Of the rates, round by round."""
+    rates = [figures[way]["per_second"] / figures["library"]["per_second"] for figures in found]
+    return round(statistics.median(rates), 2)
+
+
+def _served(process: psutil.Process, runs: int, *words: str) -> Figures:
+    """With the processor time of the server, not of the clients."""
+    before = processor_seconds(process)
+    figures = _in_process(*words)
+    return {**figures, "processor_us": (processor_seconds(process) - before) / runs * 1e6}
 
 
 def _prepare(url: str) -> str:
@@ -58,15 +86,16 @@ def _prepare(url: str) -> str:
         return made.text
 
 
-def _in_process(*words: str) -> float:
+def _in_process(*words: str) -> Figures:
     command = [sys.executable, "-W", "ignore", "-m", "bench.web.submit", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
-    return float(json.loads(done.stdout.splitlines()[-1]))
+    figures: Figures = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
-def _per_second(runs: int, start_client: Callable[[], Callable[[], None]]) -> float:
+def _measured(runs: int, start_client: Callable[[], Callable[[], None]]) -> Figures:
     """Clients are made ready first, and then all start at once."""
     clients = [start_client() for _ in range(CLIENTS)]
     ready = threading.Barrier(CLIENTS + 1)
@@ -81,18 +110,22 @@ def _per_second(runs: int, start_client: Callable[[], Callable[[], None]]) -> fl
     for thread in threads:
         thread.start()
     ready.wait()
-    started_at = time.perf_counter()
+    started_at, used = time.perf_counter(), time.process_time()
     for thread in threads:
         thread.join()
-    return runs // CLIENTS * CLIENTS / (time.perf_counter() - started_at)
+    done = runs // CLIENTS * CLIENTS
+    return {
+        "per_second": done / (time.perf_counter() - started_at),
+        "processor_us": (time.process_time() - used) / done * 1e6,
+    }
 
 
-def by_library(url: str, runs: int) -> float:
+def by_library(url: str, runs: int) -> Figures:
     with Tsuzuki(url, environ={}, cwd=Path("/")) as app:
-        return _per_second(runs, lambda: lambda: app.submit(JOB))
+        return _measured(runs, lambda: lambda: app.submit(JOB))
 
 
-def by_api(port: int, runs: int, token: str | None) -> float:
+def by_api(port: int, runs: int, token: str | None) -> Figures:
     body = b"{}"
     credentials = "" if token is None else f"Authorization: Bearer {token}\r\n"
     head = (
@@ -106,7 +139,7 @@ def by_api(port: int, runs: int, token: str | None) -> float:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return lambda: _exchange(connection, request)
 
-    return _per_second(runs, connect)
+    return _measured(runs, connect)
 
 
 def _exchange(connection: socket.socket, request: bytes) -> None:
@@ -125,6 +158,6 @@ def _exchange(connection: socket.socket, request: bytes) -> None:
 if __name__ == "__main__":
     kind, place, count, *rest = sys.argv[1:]
     if kind == "library":
-        print(by_library(place, int(count)))
+        print(json.dumps(by_library(place, int(count))))
     else:
-        print(by_api(int(place), int(count), rest[0] if rest else None))
+        print(json.dumps(by_api(int(place), int(count), rest[0] if rest else None)))

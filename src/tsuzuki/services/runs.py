@@ -137,11 +137,6 @@ class Runs(ActingService):
             return [answer for one in wanted for answer in self.start_each([one])]
 
     def _start_together(self, wanted: Sequence[StartRequest]) -> list[Run]:
-        if len(wanted) == 1:
-            (request, actor) = wanted[0]
-            run_id = self.acting_as(actor).start(request).run_id
-            with self._database.read() as connection:
-                return runs.get_many(connection, [run_id])
         with self._database.write() as connection:
             submissions = self._submit(connection, [one.request for one in wanted])
             stored = zip(submissions, wanted, strict=True)

@@ -2,9 +2,9 @@
 
 import logging
 
-from tsuzuki.engine.log import log
+from tsuzuki.engine.log import is_enabled_for, log
 
-__all__ = ["capture_server_log", "log"]
+__all__ = ["capture_server_log", "is_enabled_for", "log"]
 
 
 class _Forwarding(logging.Handler):

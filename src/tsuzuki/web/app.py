@@ -37,6 +37,7 @@ from tsuzuki.web.api import (
     users,
     workers,
 )
+from tsuzuki.web.direct_start import DirectStart
 from tsuzuki.web.pages import assets
 from tsuzuki.web.pages.errors import error_page, wants_page
 from tsuzuki.web.pages.site import include_pages
@@ -110,6 +111,7 @@ def build_app(
         app.routes.extend(noun.router.routes)
     include_pages(app)
     app.routes.insert(0, RouteTable(app.routes))
+    app.add_middleware(DirectStart, route=runs.START)
     app.add_middleware(Guard, allowed_hosts=allowed_hosts)
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(Exception, _answer_unexpected)

@@ -4,6 +4,7 @@ In that order, so that a request that may not come in learns nothing about what 
 declared right cannot be made.
 """
 
+import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,7 @@ from starlette.exceptions import HTTPException
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.services.access.permissions import require
 from tsuzuki.services.read_limit import READ_SECONDS, limited_reads
-from tsuzuki.services.server_log import log
+from tsuzuki.services.server_log import is_enabled_for, log
 from tsuzuki.web import idempotency
 from tsuzuki.web.parameters import check_query, invalid_request, query_names
 from tsuzuki.web.problems import (
@@ -83,19 +84,23 @@ class ApiRoute(APIRoute):
         answer = super().get_route_handler()
 
         async def handle(request: Request) -> Response:
-            bounded = BoundedRequest(request.scope, request.receive)
-            response = await self._handle(bounded, answer)
+            return await self.answer(BoundedRequest(request.scope, request.receive), answer)
+
+        return handle
+
+    async def answer(self, request: BoundedRequest, answer: Handler) -> Response:
+        """The answer to a request: that of `answer` if it is admitted, else the refusal."""
+        response = await self._handle(request, answer)
+        if is_enabled_for(logging.DEBUG):
             # The path of the route, not that of the request, which could forge a line of the log.
             log.debug(
                 "web_request",
                 method=request.method,
                 route=self.path,
                 status=response.status_code,
-                actor=bounded.state.principal.actor if "principal" in bounded.state else None,
+                actor=request.state.principal.actor if "principal" in request.state else None,
             )
-            return response
-
-        return handle
+        return response
 
     async def _handle(self, request: BoundedRequest, answer: Handler) -> Response:
         try:
@@ -145,6 +150,15 @@ def api_router(*tags: str, prefix: str = PREFIX) -> APIRouter:
         route_class=ApiRoute,
         tags=[*tags],
         generate_unique_id_function=_operation_id,
+    )
+
+
+def api_route(router: APIRouter, endpoint: Callable[..., Any]) -> ApiRoute:
+    """The route of an endpoint."""
+    return next(
+        route
+        for route in router.routes
+        if isinstance(route, ApiRoute) and route.endpoint is endpoint
     )
 
 

@@ -3,7 +3,6 @@
 An open stream would keep uvicorn from stopping. So streams are told first, and are cut off if they do not end.
 """
 
-import asyncio
 import ipaddress
 import socket
 import threading
@@ -13,15 +12,14 @@ from dataclasses import dataclass
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tsuzuki.model.errors import Conflict, UsageError
 from tsuzuki.services.server_log import capture_server_log, log
 from tsuzuki.web.app import build_app
+from tsuzuki.web.connection import Connection
 from tsuzuki.web.security.access import AccessAuthenticator
 from tsuzuki.web.security.authentication import Authenticator
 from tsuzuki.web.security.origins import LOOPBACK_NAMES
-from tsuzuki.web.stream.response import ABORT
 from tsuzuki.web.watched_connection import WatchedConnection
 from tsuzuki.wiring.application import Application, local_actor
 
@@ -142,16 +140,8 @@ class WebServer:
             self._server.has_started.set()
 
 
-class _Connection(H11Protocol):
-    """A connection that the answer of a stream can close at once, also with something left to be written."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the parent has it
-        self.app_state = {**self.app_state, ABORT: transport.abort}
-        super().connection_made(transport)
-
-
-class _ServedConnection(WatchedConnection, _Connection):
-    """A connection that is both."""
+class _ServedConnection(WatchedConnection, Connection):
+    """A connection that is both. In this order: the watch looks at the transport itself."""
 
 
 class _Server(uvicorn.Server):
@@ -190,8 +180,8 @@ def served(server: WebServer | None) -> Iterator[None]:
 
 def _bind(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    # With the protocol named, asyncio disables Nagle's algorithm. Else each answer, which is sent in two parts, waits
-    # for a delayed acknowledgement: 40 ms.
+    # With the protocol named, asyncio disables Nagle's algorithm. Else each answer in two parts, such as a long one or
+    # a stream, waits for a delayed acknowledgement: 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

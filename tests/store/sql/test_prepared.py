@@ -64,6 +64,22 @@ def test_what_is_read_is_what_sqlalchemy_reads(database: Database) -> None:
     assert found.workers[0].tags == {"a", "b"}
 
 
+def test_a_single_read_shares_the_pool_and_a_connection_that_failed_is_not_used_again(
+    database: Database,
+) -> None:
+    run_id = create_run(database, add_job(database)).id
+    with database.single_read() as connection:
+        assert execute(connection, QUEUE, {"limit": 1}).one()[0] == run_id
+        first = connection
+    with database.single_read() as connection:
+        assert connection is first
+    with pytest.raises(UsageError), database.single_read():
+        raise UsageError("in the middle")
+    with database.single_read() as connection:
+        assert connection is not first
+        assert execute(connection, QUEUE, {"limit": 1}).one()[0] == run_id
+
+
 def test_a_run_can_be_created_and_started_on_it(database: Database) -> None:
     term = take_lead(database)
     add_worker(database)

@@ -175,7 +175,7 @@ class Sessions:
         self._last_seen.wait()
 
     def _with_secret(self, secret: str) -> Session | None:
-        with self._database.read() as connection:
+        with self._database.single_read() as connection:
             return sessions.with_hash(
                 connection, credentials.hash_of(secret), idle_seconds=self._idle_seconds
             )

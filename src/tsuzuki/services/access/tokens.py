@@ -168,7 +168,7 @@ class Tokens:
         token_id = credentials.token_id_of(text)
         if token_id is None:
             raise _refused("this is no whole token", "token_unknown")
-        with self._database.read() as connection:
+        with self._database.single_read() as connection:
             token = tokens.get(connection, token_id)
         stored = _NO_TOKEN_HASH if token is None else token.secret_hash
         if not credentials.is_same(stored, credentials.hash_of(text)) or token is None:

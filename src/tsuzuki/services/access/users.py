@@ -51,7 +51,7 @@ class Users:
 
     def any(self) -> bool:
         """Whether there is a user at all."""
-        with self._database.read() as connection:
+        with self._database.single_read() as connection:
             return users.any_user(connection)
 
     def find(self, *, by: Principal) -> list[UserView]:

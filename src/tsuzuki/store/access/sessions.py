@@ -99,7 +99,9 @@ def add(
     return session_id
 
 
-def with_hash(connection: Connection, secret_hash: str, *, idle_seconds: float) -> Session | None:
+def with_hash(
+    connection: AnyConnection, secret_hash: str, *, idle_seconds: float
+) -> Session | None:
     parameters = {"hash": secret_hash, "minus_idle": -idle_seconds}
     row = execute(connection, _BY_HASH, parameters).mapping_or_none()
     return None if row is None else _session(row)

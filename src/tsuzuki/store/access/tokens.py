@@ -149,7 +149,7 @@ _BY_NAME = _SELECT.where(
 )
 
 
-def get(connection: Connection, token_id: str) -> Token | None:
+def get(connection: AnyConnection, token_id: str) -> Token | None:
     return _token_or_none(execute(connection, _BY_ID, {"wanted": token_id}).mapping_or_none())
 
 

@@ -15,7 +15,7 @@ from tsuzuki.store.schema.access_tables import users
 from tsuzuki.store.sql.advisory_lock import lock_until_commit
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.dialect import insert_into
-from tsuzuki.store.sql.prepared import execute, parameters_for
+from tsuzuki.store.sql.prepared import AnyConnection, execute, parameters_for
 from tsuzuki.store.sql.types import KeyText
 
 CHANGES_LOCK_KEY = "tsuzuki users"
@@ -49,7 +49,7 @@ _ALL = select(users).order_by(users.c.name)
 _ANY = select(exists().where(users.c.id.is_not(None)))
 
 
-def any_user(connection: Connection) -> bool:
+def any_user(connection: AnyConnection) -> bool:
     return bool(execute(connection, _ANY).scalar_one())
 
 

@@ -1,4 +1,5 @@
-"""One database and the ways in: `read()`, `write()` for a transaction, `statement()` for a single statement.
+"""One database and the ways in: `read()`, `write()` for a transaction, `statement()` for a single statement,
+`single_read()` for a look at one row.
 
 SQLite: WAL, `BEGIN IMMEDIATE` for writes and one writer at a time per process, so a writer waits for its
 turn instead of failing half-way; writers of other processes wait on the file for `sqlite.LOCK_TIMEOUT_SECONDS`.
@@ -110,6 +111,19 @@ class Database:
             connection.begin(),
         ):
             yield connection
+
+    @contextmanager
+    def single_read(self) -> Iterator[AutocommitConnection]:
+        """For one read that a key makes short: without a transaction, which would take longer, and without a time
+        limit."""
+        with translate_errors(self.engine.url):
+            connection = autocommit.take(self.engine)
+            try:
+                yield connection
+            except BaseException as problem:
+                connection.discard(problem)
+                raise
+            connection.put_back()
 
     @contextmanager
     def stream(self) -> Iterator[Connection]:

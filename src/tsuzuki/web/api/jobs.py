@@ -25,7 +25,8 @@ from tsuzuki.web.security.rights import requires
 
 router = api_router("jobs")
 
-JobName = Annotated[str, Path(min_length=1, max_length=100, examples=["hello"])]
+JOB_NAME_LENGTH_MAX = 100
+JobName = Annotated[str, Path(min_length=1, max_length=JOB_NAME_LENGTH_MAX, examples=["hello"])]
 IfMatch = Annotated[
     str | None, Header(description="The ETag of the version that is changed.", examples=['"3"'])
 ]

@@ -19,7 +19,7 @@ from tsuzuki.web.api.run_models import RunDetail, RunOut, TransitionOut, detail_
 from tsuzuki.web.api.run_query import RunQuery
 from tsuzuki.web.context import Context, request_context
 from tsuzuki.web.paging import COUNT_MAX, Count, Found, Page
-from tsuzuki.web.route import api_router, problem_responses
+from tsuzuki.web.route import api_route, api_router, problem_responses
 from tsuzuki.web.security.bodies import INTEGER_MAX
 from tsuzuki.web.security.rights import requires
 from tsuzuki.web.waiting import WAIT_SECONDS_MAX, preferred_wait_seconds
@@ -82,24 +82,37 @@ async def start_run(
     ] = None,
 ) -> RunOut:
     """Start a run of a job now. `Prefer: wait=30` answers when it has ended, or after that time."""
+    run, headers = await started(request, name, body or StartRun(), prefer)
+    response.headers.update(headers)
+    return run
+
+
+START = api_route(router, start_run)
+
+
+async def started(
+    request: Request, job: str, asked: StartRun, prefer: str | None
+) -> tuple[RunOut, dict[str, str]]:
+    """The new run, and the headers of the answer."""
     context = request_context(request)  # cheaper than as a dependency
-    asked = body or StartRun()
     run = await request.app.state.run_intake.start(
-        _request(context, name, **asked.model_dump()), actor=context.principal.actor
+        _request(context, job, **asked.model_dump()), actor=context.principal.actor
     )
+    headers = {"Location": _location(run.id)}
     seconds = preferred_wait_seconds(prefer)
     if seconds:
         await request.app.state.run_waits.wait(run.id, seconds)
-        response.headers["Preference-Applied"] = f"wait={seconds}"
+        headers["Preference-Applied"] = f"wait={seconds}"
         run = (await run_in_threadpool(context.application.runs.get, run.id)).run
-    return _started(context, run, response)
+    return run_out(context, run), headers
 
 
 def start(context: Context, job: str, response: Response, **asked: Any) -> RunOut:
     """Start a run of a job, once for an Idempotency-Key, and say where to look for it."""
     runs = context.application.runs
     run_id = runs.start(_request(context, job, **asked)).run_id
-    return _started(context, runs.get(run_id).run, response)
+    response.headers["Location"] = _location(run_id)
+    return run_out(context, runs.get(run_id).run)
 
 
 def _request(context: Context, job: str, **asked: Any) -> RunRequest:
@@ -107,9 +120,8 @@ def _request(context: Context, job: str, **asked: Any) -> RunRequest:
     return RunRequest(job=job, idempotency_key=key, **asked)
 
 
-def _started(context: Context, run: Run, response: Response) -> RunOut:
-    response.headers["Location"] = f"/api/v1/runs/{run.id}"
-    return run_out(context, run)
+def _location(run_id: int) -> str:
+    return f"/api/v1/runs/{run_id}"
 
 
 @router.get(
@@ -181,5 +193,5 @@ def retry_run(context: Context, run_id: RunId, response: Response) -> RunOut:
     """Retry a run that ended, as a new one with the same arguments."""
     runs = context.application.runs
     new_id = runs.retry(run_id).run_id
-    response.headers["Location"] = f"/api/v1/runs/{new_id}"
+    response.headers["Location"] = _location(new_id)
     return run_out(context, runs.get(new_id).run)
