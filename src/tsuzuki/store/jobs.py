@@ -209,6 +209,7 @@ _HEAD_BY_NAME = _BY_NAME.with_only_columns(
 )
 _ALL = _PRESENT.order_by(job_definitions.c.name)
 _ALL_NAMES = _ALL.with_only_columns(job_definitions.c.name)
+_NAMES_BY_ID = _PRESENT.with_only_columns(job_definitions.c.id, job_definitions.c.name)
 _BY_EVENT = _PRESENT.where(
     job_definitions.c.enabled.is_(True), in_list(job_definitions.c.on_event, "event_types")
 )
@@ -246,6 +247,11 @@ def find(connection: Connection) -> list[Job]:
 def names(connection: Connection) -> list[str]:
     """Of every job that has not been removed, in their order."""
     return [row[0] for row in execute(connection, _ALL_NAMES).all()]
+
+
+def names_by_id(connection: Connection) -> dict[int, str]:
+    """Of every job that has not been removed."""
+    return dict(execute(connection, _NAMES_BY_ID).all())
 
 
 def find_scheduled(
