@@ -6,15 +6,15 @@ pair     an index on a column and the id: the ended runs of a job, of an unsucce
 sorted   a set that is small at this moment, such as what is live; it is read whole and sorted
 table    the table itself
 
-A pair is compared as one (`(column, id) < (value, high)`) and sorted as one, so that no planner can prefer another
-index, which would pass many rows of other values.
+A pair is sorted as one, and on PostgreSQL compared as one (`plan_hints.pair_between`), so that no planner can prefer
+another index, which would pass many rows of other values.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, func, literal, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import LIVE_STATES, RunState
@@ -23,6 +23,7 @@ from tsuzuki.store.runs.run_filter import in_failure_group
 from tsuzuki.store.runs.states import in_indexed_state
 from tsuzuki.store.schema.search_indexes import PAIRED_COLUMNS
 from tsuzuki.store.schema.tables import job_runs
+from tsuzuki.store.sql.plan_hints import pair_between
 
 SORTED_MAX = 10_000
 """How many rows are sorted at most."""
@@ -62,12 +63,7 @@ class Path:
         if self.key is None:
             run_id = self._id()
             return chosen.where(run_id >= low, run_id < high)
-        pair = tuple_(self.key, job_runs.c.id)
-        first, end = (
-            tuple_(literal(self.value, self.key.type), literal(bound, job_runs.c.id.type))
-            for bound in (low, high)
-        )
-        return chosen.where(pair >= first, pair < end)
+        return chosen.where(pair_between(self.key, self.value, job_runs.c.id, low, high))
 
     def _order(self) -> list[ColumnElement[Any]]:
         return [*([] if self.key is None else [self.key.desc()]), self._id().desc()]
