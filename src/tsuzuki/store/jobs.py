@@ -210,6 +210,10 @@ _HEAD_BY_NAME = _BY_NAME.with_only_columns(
 _ALL = _PRESENT.order_by(job_definitions.c.name)
 _ALL_NAMES = _ALL.with_only_columns(job_definitions.c.name)
 _NAMES_BY_ID = _PRESENT.with_only_columns(job_definitions.c.id, job_definitions.c.name)
+_BY_HANDLER = _ALL.where(
+    (job_definitions.c.handler == bindparam("handler", type_=Text()))
+    | in_list(job_definitions.c.name, "names")
+)
 _BY_EVENT = _PRESENT.where(
     job_definitions.c.enabled.is_(True), in_list(job_definitions.c.on_event, "event_types")
 )
@@ -242,6 +246,12 @@ def find_by_name(connection: Connection, names: Collection[str]) -> dict[str, Jo
 def find(connection: Connection) -> list[Job]:
     """Every job that has not been removed, by name."""
     return [job_from(row) for row in execute(connection, _ALL).mappings()]
+
+
+def find_by_handler(connection: Connection, handler: str, names: Collection[str]) -> list[Job]:
+    """Every job of a handler, and those of these names, by name. The others are not read."""
+    values = {"handler": handler, "names": list(names)}
+    return [job_from(row) for row in execute(connection, _BY_HANDLER, values).mappings()]
 
 
 def names(connection: Connection) -> list[str]:
