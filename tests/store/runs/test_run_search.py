@@ -72,6 +72,7 @@ def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_search, "LOOKED_UP_MAX", 5)
     monkeypatch.setattr(run_search, "DISORDER_MAX", 3)
     monkeypatch.setattr(run_paths, "SORTED_MAX", 10)
+    monkeypatch.setattr(run_paths, "COMPARED_MAX", 5)
 
 
 def pages(connection: Connection, wanted: RunFilter) -> Iterator[list[int]]:

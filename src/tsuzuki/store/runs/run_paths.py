@@ -28,6 +28,9 @@ from tsuzuki.store.sql.plan_hints import pair_between
 SORTED_MAX = 10_000
 """How many rows are sorted at most."""
 
+COMPARED_MAX = 5_000
+"""How far the candidates of paths are counted to compare them: a search looks no further along any of them."""
+
 JOBS_MAX = 8
 """A filter of more jobs goes through the table: there is a path for each of a few."""
 
@@ -113,7 +116,7 @@ class _Chooser:
 
     def _by_failure_group(self, group_id: str) -> Iterator[Choice]:
         path = Path(where=(in_failure_group(group_id),), is_sorted=True)
-        if _candidates(self, path) <= SORTED_MAX:
+        if _candidates(self, path, at_most=SORTED_MAX) <= SORTED_MAX:
             yield Choice([path], frozenset({"failure_group"}))
 
     def _by_job(self) -> Iterator[Choice]:
@@ -149,7 +152,7 @@ class _Chooser:
         held, waiting = live <= set(HELD_STATES), live <= set(WAITING_STATES)
         indexed = in_indexed_state(*(HELD_STATES if held else WAITING_STATES))
         path = Path(where=(indexed if held or waiting else _IS_LIVE, *of_job), is_sorted=True)
-        return path if _candidates(self, path) <= SORTED_MAX else None
+        return path if _candidates(self, path, at_most=SORTED_MAX) <= SORTED_MAX else None
 
 
 def _pair(name: str, value: object) -> Path:
@@ -157,9 +160,9 @@ def _pair(name: str, value: object) -> Path:
     return Path(where=(column.is_not(None),), key=column, value=value)
 
 
-def _candidates(search: _Chooser, path: Path) -> int:
+def _candidates(search: _Chooser, path: Path, *, at_most: int) -> int:
     """How many there are, up to one more than matters."""
-    statement = path.count((), low=search.low, high=search.high, at_most=SORTED_MAX + 1)
+    statement = path.count((), low=search.low, high=search.high, at_most=at_most + 1)
     return int(search.connection.execute(statement).scalar_one())
 
 
@@ -174,5 +177,8 @@ def paths_of(
     choices = list(search.choices())
     if len(choices) <= 1:
         return choices[0] if choices else _TABLE
-    counts = [sum(_candidates(search, path) for path in choice.paths) for choice in choices]
+    counts = [
+        sum(_candidates(search, path, at_most=COMPARED_MAX) for path in choice.paths)
+        for choice in choices
+    ]
     return choices[counts.index(min(counts))]
