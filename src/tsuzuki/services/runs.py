@@ -340,8 +340,7 @@ class Runs(ActingService):
 
 def _create(connection: AnyConnection, job: Job, wanted: NewRun) -> int | None:
     """None if the job has changed meanwhile, or the key has a run already; then nothing was stored."""
-    (run_id,) = runs.create(connection, [wanted], of=job)
-    return run_id
+    return runs.create(connection, [wanted], of=job)[0]
 
 
 def _new_run(request: Request, job: Job, now: datetime | None) -> NewRun:
@@ -350,6 +349,7 @@ def _new_run(request: Request, job: Job, now: datetime | None) -> NewRun:
     if arguments:
         jsontext.encode(arguments)
     priority = job.spec.priority if request.priority is None else request.priority
+    key = request.idempotency_key
     if not PRIORITY_MIN <= priority <= PRIORITY_MAX:
         raise UsageError(f"a priority is from {PRIORITY_MIN} to {PRIORITY_MAX}, not {priority}")
     if not 0 <= request.delay_seconds <= DELAY_MAX_SECONDS:
@@ -360,14 +360,10 @@ def _new_run(request: Request, job: Job, now: datetime | None) -> NewRun:
     return NewRun(
         job_definition_id=job.id,
         trigger=Trigger.MANUAL,
-        scheduled_for=now + timedelta(seconds=request.delay_seconds)
-        if now and request.delay_seconds
-        else now,
+        scheduled_for=now and now + timedelta(seconds=request.delay_seconds),
         arguments=arguments,
         priority=priority,
-        idempotency_key=None
-        if request.idempotency_key is None
-        else f"key:{request.idempotency_key}",
+        idempotency_key=None if key is None else f"key:{key}",
         concurrency_key=request.concurrency_key or job.spec.key_for(arguments),
     )
 
