@@ -43,9 +43,13 @@ def _path_of(client: Client, one: Asked) -> str:
 
 
 def _figures(taken: list[float]) -> dict[str, Any]:
-    p95 = statistics.quantiles(taken, n=20)[-1] if len(taken) > 1 else taken[0]
+    """The longest stands beside: mostly the first, in which a process reads what it keeps. A percentile that reaches
+    beyond what was measured would be no more than that."""
+    inclusive = statistics.quantiles(taken, n=20, method="inclusive") if len(taken) > 1 else taken
+    p95 = inclusive[-1]
     return {
         "p50_ms": round(statistics.median(taken), 1),
         "p95_ms": round(p95, 1),
+        "max_ms": round(max(taken), 1),
         "within_bound": p95 <= BOUND_MS,
     }

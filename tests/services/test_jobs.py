@@ -11,6 +11,7 @@ from support.databases import opened
 from support.factories import add_job, make_schedule_unreadable, spec
 from tsuzuki.config import Configuration, load_configuration
 from tsuzuki.model.errors import NotFound, ScheduleError
+from tsuzuki.model.job import JobSource
 from tsuzuki.model.schedule import parse_schedule
 from tsuzuki.services.jobs import Jobs, SyncState
 from tsuzuki.store import jobs as store_jobs
@@ -113,3 +114,30 @@ def test_a_job_that_has_not_changed_is_not_parsed_again(
         "b": changed,
         "d": added,
     }
+
+
+def test_jobs_of_a_handler_are_those_of_the_whole_list(
+    live_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file or the database may say another handler: the one that counts is asked for."""
+    names = ("file", "changed", "changed-to", "own", "own-too")
+    (tmp_path / "tsuzuki.yaml").write_text(
+        "jobs:\n"
+        + "".join(f"  {name}: {{command: x}}\n" for name in ("file", "changed-to", "own"))
+        + "  changed: {python: 'os:getpid'}\n"
+    )
+    jobs = jobs_of(live_database, partial(load_configuration, environ={}, cwd=tmp_path))
+    for name, handler in zip(names[1:], ("command", "python", "python", "command"), strict=True):
+        source = JobSource.FILE if name.startswith("changed") else JobSource.DATABASE
+        with live_database.write() as connection:
+            store_jobs.add(connection, replace(spec(name), handler=handler), source=source)
+    whole = jobs.find()
+    monkeypatch.setattr(store_jobs, "find", lambda _connection: pytest.fail("all were read"))
+    for handler, expected in (
+        ("command", ["changed-to", "file", "own-too"]),
+        ("python", ["changed", "own"]),
+        ("feeds", []),
+    ):
+        found = jobs.find_by_handler(handler)
+        assert found == [view for view in whole if view.spec.handler == handler]
+        assert [view.name for view in found] == expected

@@ -1,16 +1,18 @@
 """Counts of ended runs by hour, kept in memory as far as they cannot change any more.
 
-A closed hour is stored once and never changed, so it is read once. Of the open hours what is settled, because its
-transactions were committed long ago, is counted once from the history; only the last seconds are counted each time.
+A closed hour is stored once and never changed, so it is read and added up once. Of the open hours what is settled,
+because its transactions were committed long ago, is counted once from the history; only the last seconds are counted
+each time.
 """
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from tsuzuki.model.states import RunState
+from tsuzuki.services.outcomes import Outcomes
 from tsuzuki.store import rollups
 from tsuzuki.store.rollups import HOUR, HourCount, HourRow, hour_of
 from tsuzuki.store.sql.database import Connection
@@ -26,56 +28,62 @@ KEPT_MAX = 16
 """Answers about single jobs, and by job, that are kept."""
 
 _Key = tuple[int, RunState, int]
-_Kept = TypeVar("_Kept")
+_Of = TypeVar("_Of")
 
 
 class HourCounts:
-    """Shared by all threads of a process."""
+    """Shared by all threads of a process. The outcomes of closed hours that it gives are to be read only."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._closed: dict[datetime, list[HourCount]] = {}
-        self._kept: OrderedDict[tuple[object, ...], list[Any]] = OrderedDict()
+        self._closed: dict[datetime, Outcomes] = {}
+        self._kept: OrderedDict[tuple[object, ...], Mapping[Any, Outcomes]] = OrderedDict()
         self._open = _OpenHours()
 
-    def closed(self, connection: Connection, start: datetime, end: datetime) -> Iterator[HourRow]:
-        """Of all jobs together (`job_id` 0), by closed hour."""
+    def closed(
+        self, connection: Connection, start: datetime, end: datetime
+    ) -> dict[datetime, Outcomes]:
+        """Of all jobs together, by closed hour."""
         with self._lock:
             known = self._closed
             missing = [hour for hour in hours_between(start, end) if hour not in known]
             if missing:
-                known.update((hour, []) for hour in missing)
+                read = {hour: Outcomes() for hour in missing}
                 for row in rollups.sums_by_hour(connection, missing[0], missing[-1] + HOUR):
-                    known[row.hour].append(row.counted)
-            found = {hour: known[hour] for hour in hours_between(start, end)}
-        for hour, counts in found.items():
-            yield from (HourRow(hour, count) for count in counts)
+                    if row.hour in read:  # what lies between may be known
+                        read[row.hour].add(row.counted)
+                known.update(read)
+            return {hour: known[hour] for hour in hours_between(start, end)}
 
     def closed_by_job(
         self, connection: Connection, start: datetime, end: datetime
-    ) -> list[HourCount]:
+    ) -> Mapping[int, Outcomes]:
         """Of these closed hours together, by job."""
-        return self._keep((start, end), lambda: rollups.sums_by_job(connection, start, end))
+        return self._keep(
+            (start, end), lambda: _by_job(rollups.sums_by_job(connection, start, end))
+        )
 
     def closed_of_jobs(
         self, connection: Connection, start: datetime, end: datetime, job_ids: tuple[int, ...]
-    ) -> list[HourCount]:
+    ) -> Mapping[int, Outcomes]:
         """The same for some jobs, such as those of one page of a list."""
         return self._keep(
             (start, end, job_ids),
-            lambda: rollups.sums_of_jobs(connection, start, end, job_ids=list(job_ids)),
+            lambda: _by_job(rollups.sums_of_jobs(connection, start, end, job_ids=list(job_ids))),
         )
 
     def closed_of_job(
         self, connection: Connection, start: datetime, end: datetime, job_id: int
-    ) -> list[HourRow]:
-        """Of one job, by closed hour."""
+    ) -> Mapping[datetime, Outcomes]:
+        """Of one job, by closed hour; those in which nothing ended are missing."""
+        hours = list(hours_between(start, end))
         return self._keep(
-            (start, end, job_id),
-            lambda: rollups.hours_of_job(connection, list(hours_between(start, end)), job_id),
+            (start, end, job_id), lambda: _by_hour(rollups.hours_of_job(connection, hours, job_id))
         )
 
-    def _keep(self, key: tuple[object, ...], read: Callable[[], list[_Kept]]) -> list[_Kept]:
+    def _keep(
+        self, key: tuple[object, ...], read: Callable[[], Mapping[_Of, Outcomes]]
+    ) -> Mapping[_Of, Outcomes]:
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = read()
@@ -136,6 +144,20 @@ def _ended(
         stop = min(hour + HOUR, end)
         yield hour, rollups.ended_between(connection, start, stop)
         start = stop
+
+
+def _by_job(counts: Iterable[HourCount]) -> dict[int, Outcomes]:
+    found: dict[int, Outcomes] = {}
+    for count in counts:
+        found.setdefault(count.job_id, Outcomes()).add(count)
+    return found
+
+
+def _by_hour(rows: Iterable[HourRow]) -> dict[datetime, Outcomes]:
+    found: dict[datetime, Outcomes] = {}
+    for hour, count in rows:
+        found.setdefault(hour, Outcomes()).add(count)
+    return found
 
 
 def hours_between(start: datetime, end: datetime) -> Iterator[datetime]:

@@ -74,6 +74,22 @@ class Jobs(ActingService):
         refused = {job.name for job in configuration.refused_jobs}
         return views_of(configuration.jobs, stored, refused=refused, now=self._database.clock.now())
 
+    def find_by_handler(self, handler: str) -> list[JobView]:
+        """Those of one handler. The others are not read: there may be thousands."""
+        configuration = self._reload()
+        of_file = {spec.name: spec for spec in configuration.jobs}
+        named = [name for name, spec in of_file.items() if spec.handler == handler]
+        with self._database.read() as connection:
+            stored = jobs.find_by_handler(connection, handler, named)
+        names = {*named, *(job.spec.name for job in stored)}
+        views = views_of(
+            [spec for name, spec in of_file.items() if name in names],
+            stored,
+            refused={job.name for job in configuration.refused_jobs},
+            now=self._database.clock.now(),
+        )
+        return [view for view in views if view.spec.handler == handler]
+
     def names(self) -> list[str]:
         """Of the jobs that are stored. Nothing else of them is read: there may be thousands."""
         with self._database.read() as connection:

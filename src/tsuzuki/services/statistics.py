@@ -4,40 +4,21 @@ What it costs depends on what ended in the last seconds, not on how many runs th
 question of a process also on the hours asked for, and on what ended since the last closed hour.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from functools import cache
 
-from tsuzuki.model.durations import percentile
 from tsuzuki.model.errors import UsageError
-from tsuzuki.model.states import RunState
-from tsuzuki.services.hour_counts import HourCounts
+from tsuzuki.services.hour_counts import HourCounts, hours_between
 from tsuzuki.services.lookup import require_job
+from tsuzuki.services.outcomes import Outcomes
 from tsuzuki.store import jobs, rollups
-from tsuzuki.store.rollups import HOUR, HourCount, HourRow, hour_of
+from tsuzuki.store.rollups import HOUR, HourRow, hour_of
 from tsuzuki.store.sql.database import Connection, Database
 
+__all__ = ["DayOfRuns", "HourOfRuns", "Outcomes", "RunStatistics"]
+
 HOURS_MAX = 24 * 400
-
-
-@dataclass(kw_only=True)
-class Outcomes:
-    """How many runs ended how, and how long they took."""
-
-    runs: Counter[RunState] = field(default_factory=Counter)
-    buckets: Counter[int] = field(default_factory=Counter)
-    seconds: float = 0.0
-
-    def add(self, count: HourCount) -> None:
-        self.runs[count.outcome] += count.runs
-        self.buckets[count.bucket] += count.runs
-        self.seconds += count.seconds
-
-    def duration(self, share: float) -> float | None:
-        """The seconds that `share` of the started runs did not exceed, to within a factor of two."""
-        return percentile(self.buckets, share)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,11 +53,12 @@ class RunStatistics:
             now = self._database.now(connection)
             last = hour_of(end or now)
             first = last - HOUR * (hours - 1)
-            found = {first + HOUR * number: Outcomes() for number in range(hours)}
             job_id = None if job_name is None else require_job(connection, job_name).id
-            for hour, count in self._rows(connection, first, last + HOUR, now, job_id):
-                found[hour].add(count)
-        return [HourOfRuns(hour=hour, outcomes=outcomes) for hour, outcomes in found.items()]
+            found = self._hours(connection, first, last + HOUR, now, job_id)
+        return [
+            HourOfRuns(hour=hour, outcomes=found.get(hour) or Outcomes())
+            for hour in hours_between(first, last + HOUR)
+        ]
 
     def by_job(self, *, hours: int = 24) -> dict[str, Outcomes]:
         """The same hours together, for each job that had a run end in them."""
@@ -85,31 +67,30 @@ class RunStatistics:
             now = self._database.now(connection)
             first, end = hour_of(now) - HOUR * (hours - 1), hour_of(now) + HOUR
             closed = _closed_until(connection, first, end)
-            found: dict[int, Outcomes] = {}
-            for count in self._counts.closed_by_job(connection, first, closed):
-                found.setdefault(count.job_id, Outcomes()).add(count)
-            for _, count in self._open(connection, closed, end, now):
-                found.setdefault(count.job_id, Outcomes()).add(count)
-            names = {job.id: job.spec.name for job in jobs.find(connection)}
+            found = self._with_open(
+                connection, self._counts.closed_by_job(connection, first, closed), closed, end, now
+            )
+            names = jobs.names_by_id(connection)
         return {names[job_id]: outcomes for job_id, outcomes in found.items() if job_id in names}
 
     def of_jobs(self, job_ids: Collection[int], *, hours: int) -> dict[int, Outcomes]:
         """The same hours for these jobs; each is there, with nothing in it if no run ended."""
         _check(hours)
-        found = {job_id: Outcomes() for job_id in job_ids}
-        if not found:
-            return found
+        if not job_ids:
+            return {}
         with self._database.read() as connection:
             now = self._database.now(connection)
             first, end = hour_of(now) - HOUR * (hours - 1), hour_of(now) + HOUR
             closed = _closed_until(connection, first, end)
-            ids = tuple(sorted(found))
-            for count in self._counts.closed_of_jobs(connection, first, closed, ids):
-                found[count.job_id].add(count)
-            for _, count in self._open(connection, closed, end, now):
-                if count.job_id in found:
-                    found[count.job_id].add(count)
-        return found
+            ids = tuple(sorted(job_ids))
+            found = self._with_open(
+                connection,
+                self._counts.closed_of_jobs(connection, first, closed, ids),
+                closed,
+                end,
+                now,
+            )
+        return {job_id: found.get(job_id) or Outcomes() for job_id in job_ids}
 
     def by_day(self, job_name: str, *, days: int, zone: tzinfo) -> list[DayOfRuns]:
         """The last days of a job in a zone, today included, oldest first; a day has the hours that start in it."""
@@ -121,10 +102,9 @@ class RunStatistics:
             found = {day: Outcomes() for day in dates}
             start, end = _first_hour(dates[0], zone), hour_of(now) + HOUR
             job_id = require_job(connection, job_name).id
-            day_of = cache(lambda hour: hour.astimezone(zone).date())
-            for hour, count in self._rows(connection, start, end, now, job_id):
-                if (day := day_of(hour)) in found:
-                    found[day].add(count)
+            for hour, outcomes in self._hours(connection, start, end, now, job_id).items():
+                if (day := hour.astimezone(zone).date()) in found:
+                    found[day].merge(outcomes)
         return [
             DayOfRuns(
                 day=day,
@@ -135,23 +115,43 @@ class RunStatistics:
             for day, outcomes in found.items()
         ]
 
-    def _rows(
+    def _hours(
         self,
         connection: Connection,
         start: datetime,
         end: datetime,
         now: datetime,
         job_id: int | None,
-    ) -> Iterator[HourRow]:
-        """Of one job, or of all."""
+    ) -> dict[datetime, Outcomes]:
+        """Of one job, or of all; hours in which nothing ended may be missing."""
         closed = _closed_until(connection, start, end)
         if job_id is None:
-            yield from self._counts.closed(connection, start, closed)
+            found = dict(self._counts.closed(connection, start, closed))
         else:
-            yield from self._counts.closed_of_job(connection, start, closed, job_id)
-        for row in self._open(connection, closed, end, now):
-            if job_id in (None, row.counted.job_id):
-                yield row
+            found = dict(self._counts.closed_of_job(connection, start, closed, job_id))
+        for hour, count in self._open(connection, closed, end, now):
+            if job_id in (None, count.job_id):
+                found.setdefault(hour, Outcomes()).add(count)
+        return found
+
+    def _with_open(
+        self,
+        connection: Connection,
+        closed: Mapping[int, Outcomes],
+        start: datetime,
+        end: datetime,
+        now: datetime,
+    ) -> dict[int, Outcomes]:
+        """By job: what is kept of closed hours, and the open ones from `start` on."""
+        found: dict[int, Outcomes] = {}
+        for _, count in self._open(connection, start, end, now):
+            found.setdefault(count.job_id, Outcomes()).add(count)
+        for job_id, outcomes in closed.items():
+            if job_id in found:
+                found[job_id].merge(outcomes)
+            else:
+                found[job_id] = outcomes
+        return found
 
     def _open(
         self, connection: Connection, start: datetime, end: datetime, now: datetime

@@ -101,7 +101,7 @@ def _add_failures(dialect: Dialect, varying: tuple[str, ...]) -> Any:
     ).on_conflict_do_nothing(index_elements=[run_failures.c.run_id])
 
 
-LOOKED_MAX = 50_000
+LOOKED_MAX = 20_000
 """Failures that groups are made of: the newest. What is older is not counted."""
 
 _LOOKED = select(

@@ -210,6 +210,11 @@ _HEAD_BY_NAME = _BY_NAME.with_only_columns(
 _ALL = _PRESENT.order_by(job_definitions.c.name)
 _ALL_HEADS = _ALL.with_only_columns(*_HEADS.selected_columns)
 _ALL_NAMES = _ALL.with_only_columns(job_definitions.c.name)
+_NAMES_BY_ID = _PRESENT.with_only_columns(job_definitions.c.id, job_definitions.c.name)
+_BY_HANDLER = _ALL.where(
+    (job_definitions.c.handler == bindparam("handler", type_=Text()))
+    | in_list(job_definitions.c.name, "names")
+)
 _BY_EVENT = _PRESENT.where(
     job_definitions.c.enabled.is_(True), in_list(job_definitions.c.on_event, "event_types")
 )
@@ -248,9 +253,20 @@ def find(connection: Connection, *, known: Mapping[int, Job] = NONE_KNOWN) -> li
     return [job for job in _read_changed(connection, heads, known) if job.deleted_at is None]
 
 
+def find_by_handler(connection: Connection, handler: str, names: Collection[str]) -> list[Job]:
+    """Every job of a handler, and those of these names, by name. The others are not read."""
+    values = {"handler": handler, "names": list(names)}
+    return [job_from(row) for row in execute(connection, _BY_HANDLER, values).mappings()]
+
+
 def names(connection: Connection) -> list[str]:
     """Of every job that has not been removed, in their order."""
     return [row[0] for row in execute(connection, _ALL_NAMES).all()]
+
+
+def names_by_id(connection: Connection) -> dict[int, str]:
+    """Of every job that has not been removed."""
+    return dict(execute(connection, _NAMES_BY_ID).all())
 
 
 def find_scheduled(

@@ -1,7 +1,7 @@
 """What an endpoint is given: the application, acting for the principal of the request, and what its answer needs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, TypeVar
 
@@ -44,19 +44,21 @@ class RequestContext:
         count: Callable[[], Count] | None = None,
     ) -> Page[Item]:
         """The page that `query` asks for. `find` is given the position to continue after, or None, and how
-        many rows to read; a bounded search answers with `Found`."""
+        many rows to read; a bounded search answers with `Found`. `count` is asked unless that has counted."""
         filters: Mapping[str, Any] = query.filters()
         cursors = Cursors(self.application.api_requests.cursor_key, self.path, filters)
         after = None if query.cursor is None else cursors.read(query.cursor)
-        found = find(after, query.limit + 1)
+        rows = find(after, query.limit + 1)
+        found = rows if isinstance(rows, Found) else Found(rows)
+        if found.count is None and query.count and count:
+            found = replace(found, count=count())
         return page_of(
-            found if isinstance(found, Found) else Found(found),
+            found,
             limit=query.limit,
             cursors=cursors,
             position=position,
             item=item,
             filters=filters,
-            count=count() if query.count and count else None,
         )
 
 

@@ -71,7 +71,7 @@ class PageRequest(BaseModel):
         ]
         | None
     ) = Field(None, description="`next_cursor` of the page before.")
-    count: bool = Field(False, description="Count them too, up to 50,000.")
+    count: bool = Field(False, description="Count them too, up to 10,000.")
 
     def filters(self) -> dict[str, Any]:
         """The filters that were given, as JSON."""
@@ -79,16 +79,20 @@ class PageRequest(BaseModel):
         return {name: value for name, value in dumped.items() if value not in (None, [])}
 
 
-COUNT_MAX = 50_000
+COUNT_MAX = 10_000
+"""How far is counted. On PostgreSQL this reads every row whose page has changed lately, not the index alone."""
+
 PageQuery = Annotated[PageRequest, Query()]
 
 
 @dataclass(frozen=True)
 class Found(Generic[Row]):
-    """Rows of a search that may have been ended early: then `continue_at` is the position to go on from."""
+    """Rows of a search that may have been ended early: then `continue_at` is the position to go on from. `count` is
+    of the whole list, where the search has counted it as well."""
 
     rows: Sequence[Row]
     continue_at: int | str | None = None
+    count: Count | None = None
 
 
 def count_of(found: int) -> Count:
@@ -139,7 +143,6 @@ def page_of(
     position: Callable[[Row], int | str],
     item: Callable[[Row], Item],
     filters: Mapping[str, Any],
-    count: Count | None = None,
 ) -> Page[Item]:
     """A page of rows, of which one more than `limit` was read if there are more."""
     shown = found.rows[:limit]
@@ -149,7 +152,7 @@ def page_of(
         items=[item(row) for row in shown],
         next_cursor=None if next_at is None else cursors.write(next_at),
         filters=dict(filters),
-        count=count,
+        count=found.count,
         stopped_early=next_at is not None and not has_more,
     )
 

@@ -125,6 +125,21 @@ def test_closed_and_open_hours_together_are_exact(
     assert by_job["hello"].duration(0.5) is not None
 
 
+def test_hours_that_were_asked_for_before_are_counted_once(
+    database: Database, term: Term, clock: MovingClock
+) -> None:
+    for _ in range(3):
+        ended(database, term, FAILED, 1)
+        clock.advance(3600)
+    clock.advance(3600)
+    tick_all(database, term)
+    statistics = RunStatistics(database=database)
+    (middle,) = statistics.by_hour(hours=1, end=NOON + HOUR)
+    assert middle.outcomes.runs == {FAILED: 1}
+    hours = statistics.by_hour(hours=3, end=NOON + 2 * HOUR)
+    assert [one.outcomes.runs[FAILED] for one in hours] == [1, 1, 1]
+
+
 def test_one_job_alone_and_one_that_is_not_there(database: Database, term: Term) -> None:
     ended(database, term, FAILED, 1)
     statistics = RunStatistics(database=database)

@@ -73,6 +73,7 @@ def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_search, "LOOKED_UP_MAX", 5)
     monkeypatch.setattr(run_search, "DISORDER_MAX", 3)
     monkeypatch.setattr(run_paths, "SORTED_MAX", 10)
+    monkeypatch.setattr(run_paths, "COMPARED_MAX", 5)
 
 
 def pages(connection: Connection, wanted: RunFilter) -> Iterator[list[int]]:
@@ -100,6 +101,49 @@ def test_bounded_steps_find_every_run_once(database: Database) -> None:
             counted = run_search.count(connection, filter_of(name), at_most=COUNT)
             assert counted.value == len(expected) or not counted.exact, name
             assert counted.value <= len(expected), name
+
+
+@pytest.mark.parametrize("limit", [7, COUNT + 1])
+@pytest.mark.parametrize("is_bounded", [True, False])
+def test_a_page_and_its_count_together_are_those_of_two_questions(
+    database: Database, request: pytest.FixtureRequest, *, is_bounded: bool, limit: int
+) -> None:
+    if is_bounded:
+        request.getfixturevalue("small_bounds")
+    add_many_runs(database, COUNT)
+    with database.read() as connection:
+        for name in FILTERS:
+            wanted = filter_of(name, limit=limit)
+            page, counted = run_search.search_and_count(connection, wanted, at_most=100)
+            assert page == run_search.search(connection, wanted), name
+            assert counted == run_search.count(connection, wanted, at_most=100), name
+
+
+def test_what_a_page_has_looked_at_is_not_read_again_for_its_count(database: Database) -> None:
+    add_many_runs(database, COUNT)
+    with database.read() as connection, last_sent(connection) as sent:
+        wanted = filter_of("key", limit=COUNT)
+        _, counted = run_search.search_and_count(connection, wanted, at_most=COUNT)
+    assert counted.exact
+    assert counted.value > 0
+    assert not [one for one in sent if "count(" in one.statement]
+
+
+@pytest.mark.parametrize("name", ["key of a job", "failed", "one reason"])
+def test_a_page_of_one_value_passes_none_of_its_newer_and_older_runs(
+    database: Database, name: str
+) -> None:
+    add_many_runs(database, COUNT)
+    with database.read() as connection:
+        sent = statements_of(connection, filter_of(name, before_id=COUNT - 5))
+        along = [one for one in sent if "job_runs.id DESC" in one.statement]
+        assert along
+        is_sqlite = connection.dialect.name == "sqlite"
+        if not is_sqlite:
+            connection.exec_driver_sql("SET enable_seqscan = off")
+        bounds = "=? AND id>? AND id<?)" if is_sqlite else "Index Cond: ((ROW("
+        for one in along:
+            assert bounds in plan_of(connection, one)
 
 
 def test_within_the_bounds_a_count_is_exact(database: Database) -> None:

@@ -6,15 +6,15 @@ pair     an index on a column and the id: the ended runs of a job, of an unsucce
 sorted   a set that is small at this moment, such as what is live; it is read whole and sorted
 table    the table itself
 
-A pair is compared as one (`(column, id) < (value, high)`) and sorted as one, so that no planner can prefer another
-index, which would pass many rows of other values.
+A pair is sorted as one, and on PostgreSQL compared as one (`plan_hints.pair_between`), so that no planner can prefer
+another index, which would pass many rows of other values.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, func, literal, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import LIVE_STATES, RunState
@@ -23,9 +23,13 @@ from tsuzuki.store.runs.run_filter import in_failure_group
 from tsuzuki.store.runs.states import in_indexed_state
 from tsuzuki.store.schema.search_indexes import PAIRED_COLUMNS
 from tsuzuki.store.schema.tables import job_runs
+from tsuzuki.store.sql.plan_hints import pair_between
 
 SORTED_MAX = 10_000
 """How many rows are sorted at most."""
+
+COMPARED_MAX = 5_000
+"""How far the candidates of paths are counted to compare them: a search looks no further along any of them."""
 
 JOBS_MAX = 8
 """A filter of more jobs goes through the table: there is a path for each of a few."""
@@ -62,12 +66,7 @@ class Path:
         if self.key is None:
             run_id = self._id()
             return chosen.where(run_id >= low, run_id < high)
-        pair = tuple_(self.key, job_runs.c.id)
-        first, end = (
-            tuple_(literal(self.value, self.key.type), literal(bound, job_runs.c.id.type))
-            for bound in (low, high)
-        )
-        return chosen.where(pair >= first, pair < end)
+        return chosen.where(pair_between(self.key, self.value, job_runs.c.id, low, high))
 
     def _order(self) -> list[ColumnElement[Any]]:
         return [*([] if self.key is None else [self.key.desc()]), self._id().desc()]
@@ -117,7 +116,7 @@ class _Chooser:
 
     def _by_failure_group(self, group_id: str) -> Iterator[Choice]:
         path = Path(where=(in_failure_group(group_id),), is_sorted=True)
-        if _candidates(self, path) <= SORTED_MAX:
+        if _candidates(self, path, at_most=SORTED_MAX) <= SORTED_MAX:
             yield Choice([path], frozenset({"failure_group"}))
 
     def _by_job(self) -> Iterator[Choice]:
@@ -153,7 +152,7 @@ class _Chooser:
         held, waiting = live <= set(HELD_STATES), live <= set(WAITING_STATES)
         indexed = in_indexed_state(*(HELD_STATES if held else WAITING_STATES))
         path = Path(where=(indexed if held or waiting else _IS_LIVE, *of_job), is_sorted=True)
-        return path if _candidates(self, path) <= SORTED_MAX else None
+        return path if _candidates(self, path, at_most=SORTED_MAX) <= SORTED_MAX else None
 
 
 def _pair(name: str, value: object) -> Path:
@@ -161,9 +160,9 @@ def _pair(name: str, value: object) -> Path:
     return Path(where=(column.is_not(None),), key=column, value=value)
 
 
-def _candidates(search: _Chooser, path: Path) -> int:
+def _candidates(search: _Chooser, path: Path, *, at_most: int) -> int:
     """How many there are, up to one more than matters."""
-    statement = path.count((), low=search.low, high=search.high, at_most=SORTED_MAX + 1)
+    statement = path.count((), low=search.low, high=search.high, at_most=at_most + 1)
     return int(search.connection.execute(statement).scalar_one())
 
 
@@ -178,5 +177,8 @@ def paths_of(
     choices = list(search.choices())
     if len(choices) <= 1:
         return choices[0] if choices else _TABLE
-    counts = [sum(_candidates(search, path) for path in choice.paths) for choice in choices]
+    counts = [
+        sum(_candidates(search, path, at_most=COMPARED_MAX) for path in choice.paths)
+        for choice in choices
+    ]
     return choices[counts.index(min(counts))]

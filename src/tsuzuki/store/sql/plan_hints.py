@@ -2,12 +2,12 @@
 
 A batch's key must drive the plan, never an index on `state` or a scan, which stale statistics may make
 look cheaper. `by_key` leaves the planner no other join, `guard` hides a condition from it, `likely` is a hint
-to SQLite that a condition filters out next to nothing.
+to SQLite that a condition filters out next to nothing, `pair_between` walks along one value of a pair.
 """
 
 from typing import Any
 
-from sqlalchemy import ColumnElement
+from sqlalchemy import ColumnElement, literal
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import FunctionElement
@@ -83,3 +83,29 @@ def _likely_sqlite(element: Likely, compiler: SQLCompiler, **kw: Any) -> str:
 @compiles(Likely)
 def _likely(element: Likely, compiler: SQLCompiler, **kw: Any) -> str:
     return compiler.process(element.clauses, **kw)
+
+
+def pair_between(
+    key: ColumnElement[Any], value: object, second: ColumnElement[int], low: int, high: int
+) -> ColumnElement[bool]:
+    """`key` is the value, and `second` from `low` to below `high`, along an index on both. On PostgreSQL they are
+    compared as one row value, which no other index serves. SQLite would use only `key` of it where `second` is the
+    primary key, and pass every row of the value: there the equality makes this index the cheapest by far."""
+    first, end = (literal(bound, second.type) for bound in (low, high))
+    return PairBetween(key, literal(value, key.type), second, first, end)
+
+
+class PairBetween(Bare):
+    inherit_cache = True
+
+
+@compiles(PairBetween, "sqlite")
+def _pair_between_sqlite(element: PairBetween, compiler: SQLCompiler, **kw: Any) -> str:
+    key, value, second, low, high = (compiler.process(part, **kw) for part in element.clauses)
+    return f"{key} = {value} AND {second} >= {low} AND {second} < {high}"
+
+
+@compiles(PairBetween)
+def _pair_between(element: PairBetween, compiler: SQLCompiler, **kw: Any) -> str:
+    key, value, second, low, high = (compiler.process(part, **kw) for part in element.clauses)
+    return f"({key}, {second}) >= ({value}, {low}) AND ({key}, {second}) < ({value}, {high})"

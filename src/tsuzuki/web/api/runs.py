@@ -51,11 +51,14 @@ def list_runs(context: Context, query: Annotated[RunQuery, Query()]) -> Page[Run
     runs = context.application.runs
 
     def find(after: Any, limit: int) -> Found[Run]:
-        return Found(*runs.search(query.run_filter(before_id=after, limit=limit)))
+        wanted = query.run_filter(before_id=after, limit=limit)
+        if after is not None or not query.count:
+            return Found(*runs.search(wanted))
+        found, counted = runs.search_and_count(wanted, at_most=COUNT_MAX)
+        return Found(*found, count=Count(**counted._asdict()))
 
     def count() -> Count:
-        counted = runs.counted(query.run_filter(), at_most=COUNT_MAX)
-        return Count(value=counted.value, exact=counted.exact)
+        return Count(**runs.counted(query.run_filter(), at_most=COUNT_MAX)._asdict())
 
     return context.page(
         query,

@@ -1,6 +1,6 @@
 """`/statistics`: how runs ended over time, and how long they took."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import Field
@@ -48,13 +48,13 @@ class JobsOut(Model):
     jobs: list[JobOutcomesOut]
 
 
-def _values(outcomes: Outcomes) -> OutcomesOut:
-    return OutcomesOut(
-        runs=dict(sorted(outcomes.runs.items())),
-        p50_seconds=outcomes.duration(0.5),
-        p95_seconds=outcomes.duration(0.95),
-        total_seconds=outcomes.seconds,
-    )
+def _values(outcomes: Outcomes) -> dict[str, Any]:
+    return {
+        "runs": dict(sorted(outcomes.runs.items())),
+        "p50_seconds": outcomes.duration(0.5),
+        "p95_seconds": outcomes.duration(0.95),
+        "total_seconds": outcomes.seconds,
+    }
 
 
 @router.get(
@@ -65,7 +65,7 @@ def _values(outcomes: Outcomes) -> OutcomesOut:
 def statistics_by_hour(context: Context, hours: Hours = 24, job: JobFilter = None) -> HoursOut:
     """What ended in each hour up to now, the oldest hour first; hours without a run are there too."""
     found = context.application.statistics.by_hour(hours=hours, job_name=job)
-    return HoursOut(hours=[HourOut(hour=of.hour, **vars(_values(of.outcomes))) for of in found])
+    return HoursOut(hours=[HourOut(hour=of.hour, **_values(of.outcomes)) for of in found])
 
 
 @router.get("/statistics/jobs", dependencies=[requires(Right.RUNS_READ)])
@@ -73,5 +73,5 @@ def statistics_by_job(context: Context, hours: Hours = 24) -> JobsOut:
     """What ended in these hours together, for each job that had a run end in them, by name."""
     found = context.application.statistics.by_job(hours=hours)
     return JobsOut(
-        jobs=[JobOutcomesOut(job=name, **vars(_values(found[name]))) for name in sorted(found)]
+        jobs=[JobOutcomesOut(job=name, **_values(found[name])) for name in sorted(found)]
     )

@@ -144,7 +144,7 @@ def _number(value: float, language: str) -> str:
 
 @pass_context
 def count(context: Context, value: Count | None) -> str:
-    """`1,240`, or `50,000+` where counting stopped."""
+    """`1,240`, or `10,000+` where counting stopped."""
     if value is None:
         return NONE
     return number(context, value.value) + ("" if value.exact else "+")

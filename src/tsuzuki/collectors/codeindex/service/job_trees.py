@@ -50,8 +50,7 @@ class JobTrees:
     def find(self) -> list[JobTree]:
         """Each tree once, by root; of a tree of several jobs, the first job by name."""
         found: dict[Path, JobTree] = {}
-        views = [view for view in self._context.jobs.find() if view.spec.handler == HANDLER]
-        for view in sorted(views, key=lambda view: view.name):
+        for view in self._context.jobs.find_by_handler(HANDLER):
             options = CodeIndexOptions.model_validate(view.spec.options)
             lsp = {language: as_command(words) for language, words in options.lsp.items()}
             for text in options.roots:

@@ -91,7 +91,7 @@ class FeedDefinitions:
         return view
 
     def jobs(self) -> list[JobView]:
-        return [view for view in self._context.jobs.find() if view.spec.handler == HANDLER]
+        return self._context.jobs.find_by_handler(HANDLER)
 
     def find(self, job_name: str | None = None, *, counted: bool = False) -> list[FeedView]:
         """Every feed, or those of one job; those that no job has any more last. `counted` if their items are, which

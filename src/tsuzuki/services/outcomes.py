@@ -1,0 +1,36 @@
+"""How runs ended, counted: by state, by how long they took, and all their seconds."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tsuzuki.model.durations import percentile
+from tsuzuki.model.states import RunState
+from tsuzuki.store.rollups import HourCount
+
+
+@dataclass(kw_only=True)
+class Outcomes:
+    """How many runs ended how, and how long they took. Those that are kept for many answers are only read."""
+
+    runs: Counter[RunState] = field(default_factory=Counter)
+    buckets: Counter[int] = field(default_factory=Counter)
+    seconds: float = 0.0
+    _durations: dict[float, float | None] = field(default_factory=dict, repr=False, compare=False)
+
+    def add(self, count: HourCount) -> None:
+        self.runs[count.outcome] += count.runs
+        self.buckets[count.bucket] += count.runs
+        self.seconds += count.seconds
+        self._durations.clear()
+
+    def merge(self, other: "Outcomes") -> None:
+        self.runs.update(other.runs)
+        self.buckets.update(other.buckets)
+        self.seconds += other.seconds
+        self._durations.clear()
+
+    def duration(self, share: float) -> float | None:
+        """The seconds that `share` of the started runs did not exceed, to within a factor of two."""
+        if share not in self._durations:
+            self._durations[share] = percentile(self.buckets, share)
+        return self._durations[share]
