@@ -26,8 +26,8 @@ class FailureGroupOut(Model):
 
     id: str
     signature: str
-    failures: int
-    jobs: int
+    failures: int = Field(description="Among the newest 20,000 failures.")
+    jobs: int = Field(description="Of those failures.")
     first_failed_at: Moment
     last_failed_at: Moment
     last_run_id: int
