@@ -74,7 +74,7 @@ def test_settings_are_made_for_a_transaction_and_not_for_the_session_of_others(
             assert connection.info[POOLED]
             assert connection.execute(cost).scalar_one() == SETTINGS["random_page_cost"]
         with pooled.statements() as statements:
-            assert statements.send("SHOW random_page_cost")[0] == [("1.1",)]
+            assert statements.send("SHOW random_page_cost", has_rows=True)[0] == [("1.1",)]
         with pooled.read() as connection:
             assert connection.execute(cost).scalar_one() == "4"
 

@@ -66,8 +66,10 @@ def without(statements: str, *conditions: str) -> Iterator[None]:
     def send(_c: Any, _cursor: Any, sql: str, values: Any, _context: Any, _many: bool) -> Any:
         return broken(sql), values
 
-    def send_autocommit(connection: AutocommitConnection, sql: str, values: Any = ()) -> Any:
-        return _send_autocommit(connection, broken(sql), values)
+    def send_autocommit(
+        connection: AutocommitConnection, sql: str, values: Any = (), **options: Any
+    ) -> Any:
+        return _send_autocommit(connection, broken(sql), values, **options)
 
     event.listen(engine, "before_cursor_execute", send, retval=True)
     try:

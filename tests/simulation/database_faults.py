@@ -49,10 +49,10 @@ class ClientAutocommit(AutocommitConnection):
         self._raw = database.shared_raw
         self._cursor = self._raw.cursor()
 
-    def send(self, sql: str, values: Any = ()) -> tuple[list[Any], int]:
+    def send(self, sql: str, values: Any = (), *, has_rows: bool = False) -> tuple[list[Any], int]:
         database = self._database
         with database.read() if sql.startswith("SELECT") else database.write():
-            answer = super().send(sql, values)
+            answer = super().send(sql, values, has_rows=has_rows)
         self.has_sent = True
         return answer
 
