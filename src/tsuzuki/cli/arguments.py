@@ -1,6 +1,8 @@
 """Values that are typed as JSON, as `key=value`, or as a duration."""
 
 import json
+import math
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -62,24 +64,17 @@ class Duration(click.ParamType[float]):
             ) from None
 
 
-class Seconds(click.ParamType[float]):
-    """How long: seconds, or text like `10m`."""
-
-    name = "duration"
+class Seconds(Duration):
+    """The same, or a number of seconds without a unit."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        del param, ctx
-        try:
+        with suppress(ValueError):
             seconds = float(value)
-        except ValueError:
-            return Duration().convert(value, None, None)
-        if not 0 <= seconds < float("inf"):
-            raise UsageError(
-                f"{value!r} is not a duration", hint="For example: 90d, 12h, 1h30m", code="duration"
-            )
-        return seconds
+            if 0 <= seconds < math.inf:
+                return seconds
+        return super().convert(value, param, ctx)
 
 
 timeout_option = click.option(
