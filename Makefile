@@ -97,9 +97,10 @@ bench-feeds: setup ## feeds beside bare loops of the same calls, memory, and the
 bench-codeindex: setup ## the code index beside universal-ctags, code-index-mcp and git status; memory, lookups, answers
 	@$(BIN)/python -W ignore -m bench.codeindex $(if $(SHORT),--rounds 1 --files 10000 --symbols 100000) $(if $(TREE),--tree "$(TREE)") $(if $(ONLY),--only $(ONLY))
 
-# DATABASE=postgresql; RUNS=10000000 runs in the table; ONLY=submit measures one.
-bench-web: setup ## lists and counts beside a million runs while an engine drains, and runs started by 16 clients
-	@$(BIN)/python -W ignore -m bench.web --database $(or $(DATABASE),sqlite) $(if $(RUNS),--runs $(RUNS),$(if $(SHORT),--runs 100000 --rounds 5)) $(if $(ONLY),--only $(ONLY))
+# DATABASE=postgresql: on one of the two; RUNS=10000000 runs in the table; ONLY=submit measures one.
+bench-web: setup ## lists, counts and pages beside a million runs, and runs started by 16 clients, on both databases
+	@for one in $(or $(DATABASE),sqlite postgresql); do \
+	  $(BIN)/python -W ignore -m bench.web --database $$one $(if $(RUNS),--runs $(RUNS),$(if $(SHORT),--runs 100000 --rounds 5)) $(if $(ONLY),--only $(ONLY)); done
 
 bench-cli: setup ## how long commands that only look take, beside a bare Python
 	@$(BIN)/python -W ignore -m bench.cli $(if $(SHORT),--rounds 3)

@@ -6,23 +6,22 @@
 `lists` measures every list, count and overview while an engine drains beside; `--named` only those whose name has these
 words. `pages` measures every page, `live` 200 viewers of a live one. `log` measures the page of a run with a log of a
 million lines. `submit` measures runs started by 16 clients beside the library's own submit. `streams` measures open
-streams, if that part is there. With a folder the filled SQLite file is kept for the next time. Prints a table (median
-and 95th percentile by the clock, 95th percentile of processor time), and writes JSON.
+streams. With a folder the filled SQLite file is kept for the next time. Prints a table (median and 95th percentile by
+the clock, 95th percentile of processor time), and writes JSON.
 """
 
 import argparse
-import importlib.util
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from bench.engine.processes import database
 from bench.rows import RESULTS, write
-from bench.web import lists, log, pages, submit
+from bench.web import lists, log, pages, streams, submit
 from bench.web.fill import fill
 from tsuzuki.wiring.application import opened
 
@@ -56,11 +55,17 @@ def _migrate(url: str) -> None:
         pass
 
 
-def streams() -> dict[str, Any]:
-    if importlib.util.find_spec("bench.web.streams") is None:
-        return {}
-    module = importlib.import_module("bench.web.streams")
-    found: dict[str, Any] = module.measure()
+def beside_many(url: str, wanted: Sequence[str], words: argparse.Namespace) -> dict[str, Any]:
+    """What is measured beside many runs. One database serves all of it: filling it takes minutes."""
+    found: dict[str, Any] = {}
+    if "lists" in wanted:
+        found["lists"] = lists.measure(
+            url, rounds=words.rounds, drained_per_second=words.drain, only=words.named
+        )
+    if "pages" in wanted:
+        found["pages"] = pages.measure(url, rounds=words.rounds)
+    if "live" in wanted:
+        found["live pages"] = pages.live_viewers(url)
     return found
 
 
@@ -68,17 +73,9 @@ def measured(words: argparse.Namespace) -> dict[str, Any]:
     wanted = words.only or MEASURES
     found: dict[str, Any] = {"database": words.database, "runs": words.runs}
     found["load before"] = round(os.getloadavg()[0], 1)
-    if "lists" in wanted:
+    if {"lists", "pages", "live"} & set(wanted):
         with filled(words.database, words.runs, words.folder) as url:
-            found["lists"] = lists.measure(
-                url, rounds=words.rounds, drained_per_second=words.drain, only=words.named
-            )
-    if "pages" in wanted:
-        with filled(words.database, words.runs, words.folder) as url:
-            found["pages"] = pages.measure(url, rounds=words.rounds)
-    if "live" in wanted:
-        with filled(words.database, words.runs, words.folder) as url:
-            found["live pages"] = pages.live_viewers(url)
+            found |= beside_many(url, wanted, words)
     if "log" in wanted:
         with filled(words.database, 100, None) as url:
             found["log"] = log.measure(url, lines=words.lines, rounds=words.rounds)
@@ -86,7 +83,8 @@ def measured(words: argparse.Namespace) -> dict[str, Any]:
         with database(words.database) as url:
             found["submit"] = submit.measure(url, runs=words.submitted, rounds=3)
     if "streams" in wanted:
-        found["streams"] = streams()
+        with database(words.database) as url:
+            found["streams"] = streams.measure(database_url=url)
     return found
 
 
