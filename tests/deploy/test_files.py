@@ -17,7 +17,9 @@ from support.deploy_tools import ROOT, tool, tools
 from tsuzuki.cli.root import ROOT as COMMANDS
 from tsuzuki.engine.metrics import Metrics
 from tsuzuki.model.states import RunState
+from tsuzuki.services.read_limit import CHECK_SECONDS
 from tsuzuki.web.stream.hub import HEARTBEAT_SECONDS
+from tsuzuki.web.waiting import WAIT_SECONDS_MAX
 
 DEPLOY = ROOT / "deploy"
 COMPOSE = sorted(DEPLOY.glob("compose.*.yaml"))
@@ -118,19 +120,33 @@ def test_kubernetes_manifests_have_the_published_schema_and_commands_of_ours() -
     judged(
         tool("kubernetes-validate"), "--strict", "--kubernetes-version", KUBERNETES_VERSION, path
     )
-    pods = [
-        document["spec"]["template"]["spec"]
-        for document in documents(path)
-        if document["kind"] == "Deployment"
-    ]
-    for pod in pods:
+    for pod in pods():
         assert pod["securityContext"]["runAsNonRoot"]
         volumes = {volume["name"] for volume in pod["volumes"]}
         for container in pod["containers"]:
             check_command(container["args"])
             assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
             assert container["livenessProbe"]
-    assert len(pods) == 2
+    assert len(pods()) == 2
+
+
+def pods() -> list[dict[str, Any]]:
+    return [
+        document["spec"]["template"]["spec"]
+        for document in documents(DEPLOY / "kubernetes" / "tsuzuki.yaml")
+        if document["kind"] == "Deployment"
+    ]
+
+
+def test_the_workspace_of_a_pod_can_be_written_to_and_has_the_file() -> None:
+    """The folder of the file is the workspace: mirrors and posts to a file are written there."""
+    image = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    (started_in,) = set(re.findall(r"^WORKDIR (/srv/.*)$", image, re.MULTILINE))
+    for container in (container for pod in pods() for container in pod["containers"]):
+        assert "TSUZUKI_CONFIG" not in {variable["name"] for variable in container["env"]}
+        mounts = {mount["mountPath"]: mount for mount in container["volumeMounts"]}
+        assert mounts[f"{started_in}/tsuzuki.yaml"]["subPath"] == "tsuzuki.yaml"
+        assert not mounts[started_in].get("readOnly", False)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
@@ -221,8 +237,8 @@ def test_promtool_is_content_with_the_alerts_and_their_tests(tmp_path: Path) -> 
     judged(promtool.path, "test", "rules", tmp_path / "alerts.test.yaml")
 
 
-def test_a_proxy_waits_longer_than_a_stream_is_silent() -> None:
+def test_a_proxy_waits_longer_than_a_stream_is_silent_and_an_answer_takes() -> None:
     text = (DEPLOY / "nginx" / "tsuzuki.conf").read_text(encoding="utf-8")
     (seconds,) = re.findall(r"proxy_read_timeout (\d+)s;", text)
-    assert int(seconds) > 2 * HEARTBEAT_SECONDS
+    assert int(seconds) > max(2 * HEARTBEAT_SECONDS, WAIT_SECONDS_MAX, CHECK_SECONDS)
     assert f"every {HEARTBEAT_SECONDS:.0f} seconds" in text

@@ -1,4 +1,4 @@
-"""Every command and every snippet of README, quickstart and guides does what it is there for.
+"""Every command and every snippet of README, quickstart, guides and pages of operations does what it is there for.
 
 A document is executed from its first block to its last, in a folder of its own, against the sandbox. A YAML block is
 the workspace's `tsuzuki.yaml` from there on.
@@ -25,7 +25,7 @@ EXECUTED = [
     REPOSITORY / "docs" / "quickstart.md",
     REPOSITORY / "README.md",
     *sorted(path for path in GUIDE.glob("*.md") if path.name != "sandbox.md"),
-    REPOSITORY / "docs" / "ops" / "collect.md",
+    *sorted((REPOSITORY / "docs" / "ops").glob("*.md")),
     *sorted((REPOSITORY / "examples").glob("*/README.md")),
     GUIDE / "sandbox.md",  # the last one: it lets the sandbox fail
 ]
@@ -35,6 +35,11 @@ EXECUTED_ELSEWHERE = {
     ("mcp.md", "json"): "tests/mcp/test_guide.py",
     ("mcp.md", "toml"): "tests/mcp/test_guide.py",
 }
+COMMAND = re.compile(
+    r"^(?:[^\n#]*/bin/tsuzuki|docker compose [^\n]* run --rm [a-z]+|tsuzuki) ([^\n|>&]*)",
+    re.MULTILINE,
+)
+"""A command of ours, also by its path or in a container."""
 SHOWN_ONLY = {"html", "markdown", "text"}
 
 
@@ -82,7 +87,7 @@ def test_what_a_document_shows_can_be_read(document: Path) -> None:
             assert checked.returncode == 0 or "* * *" in block.text, (
                 f"{block.place}: {checked.stderr}"
             )
-            for line in re.findall(r"^tsuzuki ([^\n|>&]*)", block.text, re.MULTILINE):
+            for line in COMMAND.findall(block.text):
                 with_known_options(shlex.split(line, comments=True), block)
 
 

@@ -159,7 +159,6 @@ def in_new_folder(site: DocSite, shell: Shell) -> None:
 
 def without_a_terminal(site: DocSite, shell: Shell) -> None:
     in_new_folder(site, shell)
-    _made(site.home / ".local" / "share" / "bash-completion" / "completions")
     shell.refusals["tsuzuki job add"] = "usage"
 
 
@@ -221,6 +220,15 @@ def in_a_repository(site: DocSite, shell: Shell) -> None:
     }
 
 
+def with_backups(site: DocSite, shell: Shell) -> None:
+    in_new_workspace(site, shell)
+    backup = _made(site.folder / "backups") / "tsuzuki.db"
+    shell.values |= {
+        "/srv/backups/tsuzuki-$(date +%F).db": str(backup),
+        "/srv/backups/tsuzuki-2026-11-17.db": str(backup),
+    }
+
+
 def with_a_mail_not_settled(site: DocSite, shell: Shell) -> None:
     """A collection of books whose mail is not known to have arrived."""
     in_new_workspace(site, shell)
@@ -253,6 +261,7 @@ PREPARED: dict[str, Callable[[DocSite, Shell], None]] = {
     "docs/guide/feeds.md": with_feeds,
     "docs/guide/commits.md": in_a_repository,
     "docs/guide/codeindex.md": in_the_tree,
+    "docs/ops/operations.md": with_backups,
     "docs/ops/collect.md": with_a_mail_not_settled,
     "examples/press-releases/README.md": with_example,
 }

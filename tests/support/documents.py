@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -31,7 +32,8 @@ from tsuzuki.cli.root import ROOT
 
 REPOSITORY = Path(__file__).parents[2]
 BLOCK = re.compile(
-    r"^(?:<!-- (?P<mark>[^\n]+?) -->\n)?```(?P<language>\w+)(?: (?P<name>[\w.-]+))?\n(?P<text>.*?)^```",
+    r"^(?P<indent> *)(?:<!-- (?P<mark>[^\n]+?) -->\n(?P=indent))?```(?P<language>\w+)(?: (?P<name>[\w.-]+))?\n"
+    r"(?P<text>.*?)^(?P=indent)```",
     re.MULTILINE | re.DOTALL,
 )
 ENDLESS = {"demo", "mcp", "sandbox", "up", "web", "worker", "index watch"}
@@ -73,7 +75,7 @@ def blocks_of(document: Path) -> list[Block]:
             place=f"{document.relative_to(REPOSITORY)}:{text.count(chr(10), 0, found.start()) + 1}",
             language=found["language"],
             name=found["name"] or "",
-            text=found["text"],
+            text=dedent(found["text"]),
             mark=found["mark"] or "",
         )
         for found in BLOCK.finditer(text)

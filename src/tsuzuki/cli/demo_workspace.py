@@ -50,7 +50,7 @@ books:
   base_url: http://127.0.0.1:{books}/books/v1
   api_key: ${{SANDBOX_BOOKS_KEY:-sandbox-key}}
   daily_limit: 8                # calls a day; the search below needs thirteen
-  quota_zone: {quota_zone}       # whose day ended soon after the first start, so that you see it go on
+  quota_zone: {quota_zone}       # whose day ends soon after the first start, so that you see it go on
   mail:
     host: 127.0.0.1
     port: {mail}

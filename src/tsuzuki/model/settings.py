@@ -112,7 +112,11 @@ class EngineSettings:
         "The size limit of a run's log: a longer one keeps its first and its last lines.",
     )
     log_retention_days_db: int = _setting(
-        7, 1, 3650, "Logs older than this move from the database to the archive."
+        7,
+        1,
+        3650,
+        "Logs older than this move from the database to the archive, if there is one: SQLite has one by itself, "
+        "PostgreSQL only if you name one.",
     )
     run_retention_days: int = _setting(
         0, 0, 36_500, "Finished runs older than this are deleted; 0 keeps them for ever."

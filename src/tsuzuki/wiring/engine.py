@@ -8,7 +8,7 @@ from typing import Any
 
 from tsuzuki.collectors.collector import Handler
 from tsuzuki.config import expand
-from tsuzuki.engine.executors.command.executor import CommandExecutor
+from tsuzuki.engine.executors.command.executor import CommandExecutor, require_linux
 from tsuzuki.engine.executors.python.executor import PythonExecutor
 from tsuzuki.engine.executors.registry import ExecutorRegistry
 from tsuzuki.engine.process import Engine
@@ -25,7 +25,8 @@ def build_engine(
     resources: Resources, role: Role, functions: Mapping[str, Callable[..., Any]]
 ) -> Engine:
     """The engine of this process, not yet started. `functions` are handlers defined in it. Raises
-    `ConfigurationError` if an enabled job is of a refused kind: its runs would fail here."""
+    `ConfigurationError` if an enabled job is of a refused kind, or if the system is unfit: runs would fail here."""
+    require_linux()
     database = resources.database
     engine: Engine
 

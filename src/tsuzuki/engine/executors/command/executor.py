@@ -4,6 +4,7 @@ A command that has ended leaves no process behind, and no command outlives its w
 thread of the worker serves them all.
 """
 
+import errno
 import os
 import threading
 from collections.abc import Callable, Collection, Mapping
@@ -19,10 +20,26 @@ from tsuzuki.engine.executors.event_loop_thread import EventLoopThread
 from tsuzuki.engine.executors.failures import failure_of
 from tsuzuki.engine.outcome import Failed, StopCause
 from tsuzuki.engine.task import Execution, NotStarted, OnOutcome, RunIO, Task
-from tsuzuki.model.errors import TsuzukiError, UsageError
+from tsuzuki.model.errors import ConfigurationError, TsuzukiError, UsageError
 from tsuzuki.model.states import Reason
 
 CLOSE_SECONDS_MAX = 5.0
+
+
+def require_linux() -> None:
+    """Raise `ConfigurationError` where commands cannot be supervised: that takes files in memory, and signals that
+    do not hit a reused pid."""
+    try:
+        os.close(os.memfd_create("tsuzuki-check"))
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError) as problem:
+        if isinstance(problem, AttributeError) or problem.errno == errno.ENOSYS:
+            raise ConfigurationError(
+                "jobs cannot be executed on this system: that needs Linux 5.3 or newer",
+                hint="Use a Linux machine, a Linux container, or WSL.",
+                code="system_unfit",
+            ) from problem
+        raise
 
 
 class CommandExecutor:

@@ -78,7 +78,8 @@ MEANINGS = MappingProxyType(
             "The size limit of a run's log: a longer one keeps its first and its last lines."
         ),
         "log_retention_days_db": message(
-            "Logs older than this move from the database to the archive."
+            "Logs older than this move from the database to the archive, if there is one: SQLite has one by itself, "
+            "PostgreSQL only if you name one."
         ),
         "run_retention_days": message(
             "Finished runs older than this are deleted; 0 keeps them for ever."
