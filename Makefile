@@ -1,4 +1,4 @@
-# `make run` and `make test` need Python 3.11+, git and a package registry. Nothing else, no root.
+# `make run` and `make test` need Linux, Python 3.11+, git and a package registry. Nothing else, no root.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
