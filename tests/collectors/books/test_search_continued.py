@@ -14,6 +14,7 @@ from tsuzuki.collectors.books.queries.cursors import reset_collect_cursors_by_jo
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.errors import Conflict
+from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.google_books import error_fault, old_limit_error, volumes
 
@@ -116,6 +117,25 @@ def test_an_exhausted_search_of_another_shape_is_opened_again(books_fixture: Boo
     books_fixture.collect()
     assert books_fixture.collect(lang_restrict="en")["stop_reason"] == "exhausted"
     assert len(books_fixture.asked()) == 4
+
+
+@pytest.mark.parametrize("size", [5, 400], ids=["exhausted", "in the middle"])
+def test_a_list_of_another_shape_starts_at_zero_even_if_the_first_run_is_stopped(
+    books_fixture: BooksFixture, size: int
+) -> None:
+    books_fixture.source.catalogue = volumes(size)
+    books_fixture.collect(max_per_run=80)
+    books_fixture.server.faults.add(Fault(status=503, times=None))
+    run = books_fixture.start(max_per_run=80, lang_restrict="en")
+    run.when_said("Asking again", run.stop_signal.set)
+    with pytest.raises(RunStopped):
+        collect(books_fixture.collector_context, run.context)
+    assert run.end(RunState.CANCELED)
+    assert books_fixture.cursor() == (0, False)
+    books_fixture.server.faults.clear()
+    before = len(books_fixture.asked())
+    books_fixture.collect(max_per_run=80, lang_restrict="en")
+    assert books_fixture.asked()[before] == (0, 40)
 
 
 def test_max_per_run_does_not_shape_the_list(books_fixture: BooksFixture) -> None:
