@@ -9,10 +9,15 @@ from sqlalchemy import text
 from support.moving_clock import MovingClock
 from tsuzuki.collectors.books import quota
 from tsuzuki.collectors.books.collect import collect
-from tsuzuki.collectors.books.options import BooksSection
+from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.queries.cursors import reset_collect_cursors_by_job
-from tsuzuki.collectors.books.query_set import compute_query_set_hash
+from tsuzuki.collectors.books.query_set import Search, compute_query_set_hash
+from tsuzuki.collectors.books.quota import CLOCKS_DIFFER
+from tsuzuki.collectors.books.search import Collected, SearchCollection
+from tsuzuki.collectors.books.source import Page
+from tsuzuki.collectors.kit.errors import OutOfQuota
 from tsuzuki.engine.run_context import RunStopped
+from tsuzuki.model.cursor import StopReason
 from tsuzuki.model.errors import Conflict
 from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.faults import Fault, FaultKind
@@ -236,6 +241,64 @@ def test_an_older_servers_limit_of_a_minute_is_waited_for(
     books_fixture.server.faults.add(error_fault(error))
     assert books_fixture.collect(max_per_run=40)["stop_reason"] == "max_per_run"
     assert clock.now() - before >= timedelta(seconds=60)
+
+
+class RefusingSource:
+    """Says that the day is used up, and takes its time to say so."""
+
+    def __init__(self, clock: MovingClock, *, seconds: float) -> None:
+        self.clock, self.seconds = clock, seconds
+        self.requests = 0
+
+    def page(self, _search: Search, *, day_ends_at: datetime, **_where: int) -> Page:
+        self.requests += 1
+        self.clock.advance(self.seconds)
+        raise OutOfQuota("enough", until=day_ends_at)
+
+
+def collect_refused(books_fixture: BooksFixture, source: RefusingSource) -> Collected:
+    run = books_fixture.start()
+    collected = SearchCollection(
+        run=run.context,
+        database=books_fixture.database,
+        options=BooksOptions(queries=["python"]),
+        allowance=BooksSection().allowance,
+        source=source,  # type: ignore[arg-type]
+    ).collect()
+    assert run.end(RunState.SUCCEEDED)
+    return collected
+
+
+@pytest.mark.parametrize(
+    ("before_midnight", "seconds"),
+    [(1, 30), (-0.5, 0), (-240, 0)],
+    ids=["the answer comes after midnight", "at midnight", "minutes after midnight"],
+)
+def test_a_refusal_about_the_day_before_does_not_use_up_the_new_day(
+    books_fixture: BooksFixture, clock: MovingClock, before_midnight: float, seconds: float
+) -> None:
+    midnight = BooksSection().allowance.day_of(clock.now()).ends_at
+    clock.advance((midnight - clock.now()).total_seconds() - before_midnight)
+    collected = collect_refused(books_fixture, RefusingSource(clock, seconds=seconds))
+    assert (collected.stop_reason, collected.pages) == (StopReason.QUOTA, 0)
+    assert collected.resumes_at == midnight + CLOCKS_DIFFER
+    (run,) = books_fixture.waiting()
+    assert run.scheduled_for == collected.resumes_at
+    with books_fixture.database.read() as connection:
+        use = quota.use_of_today(connection, BooksSection().allowance, clock.now())
+    assert use.refused_at is None
+    assert books_fixture.collect("other")["stop_reason"] == "exhausted"
+
+
+def test_a_refusal_later_in_the_day_uses_it_up(
+    books_fixture: BooksFixture, clock: MovingClock
+) -> None:
+    midnight = BooksSection().allowance.day_of(clock.now()).ends_at
+    after = midnight + CLOCKS_DIFFER
+    clock.advance((after - clock.now()).total_seconds())
+    collected = collect_refused(books_fixture, RefusingSource(clock, seconds=0))
+    assert collected.resumes_at == after + timedelta(days=1)
+    assert books_fixture.collect("other")["pages"] == 0
 
 
 # --- two at once, and taken away ------------------------------------------------------------------
