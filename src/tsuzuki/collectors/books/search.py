@@ -183,7 +183,7 @@ class SearchCollection:
             self._log.reshaped(claim.list_options, wanted)
             cursors.set_list_options(connection, self._run.job_name, self._hash, wanted)
             self._cursor = self._afresh(now)
-            self._save(connection)  # or a run that begins after our crash counts the old one's place in it
+            self._save(connection)  # or, after a crash, the next run goes on at the old place
             return
         after = self._options.recheck_exhausted_after
         exhausted_for = (now - self._cursor.updated_at).total_seconds()
