@@ -10,7 +10,7 @@ from cryptography.x509.oid import NameOID
 
 
 def certificate(folder: Path, host: str, *, expired: bool = False) -> Path:
-    """A certificate that nobody has signed but itself, and its key, in one file."""
+    """A self-signed certificate and its key, in one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     start = datetime.now(UTC) - timedelta(days=10)
