@@ -16,7 +16,7 @@ from tsuzuki.model.errors import Conflict, Fenced, NotFound, UsageError
 from tsuzuki.model.states import FINAL_STATES, LIVE_STATES, RunState
 from tsuzuki.services import bulk_handler
 from tsuzuki.services.bulk import JOB_NAME, BulkActions, BulkView
-from tsuzuki.services.runs import RunFilter, Runs
+from tsuzuki.services.runs import Request, RunFilter, Runs
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import runs
@@ -127,6 +127,20 @@ def test_a_preview_is_confirmed_once_however_many_try(
     assert sorted(map(str, [a for a in answers if isinstance(a, str)])) == ["bulk_confirmed"] * 3
     with database.read() as connection:
         assert len(runs.find(connection, RunFilter(job_name=JOB_NAME))) == 1
+
+
+def test_no_key_of_a_caller_keeps_an_action_from_being_carried_out(
+    database: Database, bulk: BulkActions, run_service: Runs, term: Term
+) -> None:
+    some(database, term, PENDING, 3)
+    bulk_id = bulk.preview(BulkVerb.CANCEL, ANY).action.id
+    own = run_service.submit(Request(job="hello", idempotency_key=f"bulk:{bulk_id}"))
+    view = bulk.confirm(bulk_id)
+    assert view.action.run_id not in (None, own.run_id)
+    assert view.state is BulkState.CONFIRMED
+    with database.read() as connection:
+        (run,) = runs.find(connection, RunFilter(job_name=JOB_NAME))
+    assert (run.id, run.arguments) == (view.action.run_id, {"bulk": bulk_id})
 
 
 def test_a_preview_is_valid_for_an_hour(

@@ -19,9 +19,10 @@ from support.statement_recorder import recorded, writes
 from support.threads import at_once
 from support.unreliable_database import UnreliableDatabase
 from tsuzuki.model.errors import NotFound, Unreachable, UsageError
+from tsuzuki.model.run import Run
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState, Trigger
-from tsuzuki.services.runs import Request, Runs
+from tsuzuki.services.runs import Request, Runs, StartRequest
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.audit import AuditEntry
 from tsuzuki.store.leadership import Term
@@ -140,10 +141,9 @@ def test_with_a_key_asking_again_gives_the_same_run_also_when_it_has_ended(
     database: Database, run_service: Runs
 ) -> None:
     add_job(database)
-    add_job(database, spec("other"))
     first = run_service.submit(Request(job="hello", idempotency_key="k"))
     run_service.cancel(first.run_id)
-    again = run_service.submit(Request(job="other", idempotency_key="k", arguments={"x": 1}))
+    again = run_service.submit(Request(job="hello", idempotency_key="k", arguments={"x": 1}))
     assert (again.run_id, again.is_new) == (first.run_id, False)
     assert count(database) == 1
 
@@ -168,6 +168,35 @@ def test_of_ten_who_ask_at_once_with_one_key_all_get_the_same_run(
     answers = at_once(10, lambda _: run_service.submit(Request(job="hello", idempotency_key="k")))
     assert len({answer.run_id for answer in answers}) == 1
     assert sum(answer.is_new for answer in answers) == 1
+
+
+def test_a_key_that_was_used_for_another_job_is_refused_and_nothing_is_stored(
+    database: Database, run_service: Runs
+) -> None:
+    add_job(database, spec(name="hello"))
+    add_job(database, spec(name="other"))
+    first = run_service.submit(Request(job="hello", idempotency_key="k"))
+    used, good = Request(job="other", idempotency_key="k"), Request(job="other")
+    for ask in (
+        lambda: run_service.submit(used),
+        lambda: run_service.start(used),
+        lambda: run_service.submit_many([good, used]),
+        lambda: run_service.submit_many(
+            [Request(job=name, idempotency_key="both") for name in ("hello", "other")]
+        ),
+    ):
+        for _ in range(2):  # the second time both jobs are known
+            with pytest.raises(UsageError, match="was used for run") as refused:
+                ask()
+            assert refused.value.specific_code == "idempotency_key_used"
+    assert count(database) == 1
+    answers = run_service.start_each(
+        [StartRequest(one, "ada") for one in (used, good, replace(used, job="hello"))]
+    )
+    assert isinstance(answers[0], UsageError)
+    assert [one.job_name for one in answers[1:] if isinstance(one, Run)] == ["other", "hello"]
+    assert isinstance(answers[2], Run)
+    assert answers[2].id == first.run_id
 
 
 def test_a_callers_key_cannot_be_taken_for_one_of_ours(

@@ -109,9 +109,8 @@ class BulkActions(ActingService):
             if not bulk.confirm(connection, bulk_id, actor=self._actor, made_after=made_after):
                 raise _not_confirmed(self._require(connection, bulk_id))
             _define_job(connection, actor=self._actor)
-            request = Request(
-                job=JOB_NAME, arguments={"bulk": bulk_id}, idempotency_key=f"bulk:{bulk_id}"
-            )
+            # No key, which a caller might have used: an action is confirmed once, in this transaction.
+            request = Request(job=JOB_NAME, arguments={"bulk": bulk_id})
             (submission,) = self._runs.submit_many([request], connection=connection)
             bulk.take(connection, bulk_id, run_id=submission.run_id)
             self._note(connection, "bulk.confirm", action)

@@ -119,7 +119,7 @@ class _OpenHours:
         settled = min(now - SETTLED_AFTER, end)
         for hour, counts in _ended(connection, self._until, settled):
             self._add(hour, counts)
-        self._until = max(self._until, settled)
+            self._until = min(hour + HOUR, settled)  # at once: the next hour may not be read
         for hour in hours_between(start, end):
             for key, number in self._settled.get(hour, {}).items():
                 yield HourRow(hour, HourCount(*key, number, self._seconds[hour][key]))

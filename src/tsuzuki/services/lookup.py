@@ -1,8 +1,8 @@
-"""A run or a job by its number or name; the error if there is none is the same everywhere."""
+"""A run or a job by its number, name or key; the error if there is none is the same everywhere."""
 
 from collections.abc import Iterable
 
-from tsuzuki.model.errors import NotFound
+from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import Run
 from tsuzuki.model.run_filter import RunFilter
@@ -39,4 +39,13 @@ def job_unknown(name: str, known: Iterable[str]) -> NotFound:
         hint=did_you_mean(name, list(known))
         + "See: tsuzuki job ls; the file is read by: tsuzuki job apply",
         code="job_unknown",
+    )
+
+
+def key_used(key: str | None, run: Run) -> UsageError:
+    """The key of a request has a run already, which is not the one that is asked for."""
+    return UsageError(
+        f"the key {key!r} was used for run {run.id} of the job {run.job_name!r}",
+        hint="Use a new key for each run that is to be started.",
+        code="idempotency_key_used",
     )

@@ -23,7 +23,7 @@ from tsuzuki.model.states import RunState, Trigger
 from tsuzuki.services.acting import ActingService
 from tsuzuki.services.explain import Explanation, explain
 from tsuzuki.services.liveness import Liveness
-from tsuzuki.services.lookup import job_unknown, require_job, require_jobs, require_run
+from tsuzuki.services.lookup import job_unknown, key_used, require_job, require_jobs, require_run
 from tsuzuki.services.run_views import RunView
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.jobs import Named
@@ -46,7 +46,7 @@ DELAY_MAX_SECONDS = 3660 * 86_400
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One run to be stored. Asking again with the same key gives the same run."""
+    """One run to be stored. Asking again with the same key gives the same run; for another job it is refused."""
 
     job: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -370,6 +370,8 @@ def _existing(connection: Connection, request: Request) -> int:
             f"a run with the key {request.idempotency_key!r} is being stored by another process",
             hint="Ask again.",
         )
+    if run.job_name != request.job:
+        raise key_used(request.idempotency_key, run)
     return run.id
 
 

@@ -9,11 +9,17 @@ from sqlalchemy import text
 from support.moving_clock import MovingClock
 from tsuzuki.collectors.books import quota
 from tsuzuki.collectors.books.collect import collect
-from tsuzuki.collectors.books.options import BooksSection
+from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.queries.cursors import reset_collect_cursors_by_job
-from tsuzuki.collectors.books.query_set import compute_query_set_hash
+from tsuzuki.collectors.books.query_set import Search, compute_query_set_hash
+from tsuzuki.collectors.books.quota import CLOCKS_DIFFER
+from tsuzuki.collectors.books.search import Collected, SearchCollection
+from tsuzuki.collectors.books.source import Page
+from tsuzuki.collectors.kit.errors import OutOfQuota
 from tsuzuki.engine.run_context import RunStopped
+from tsuzuki.model.cursor import StopReason
 from tsuzuki.model.errors import Conflict
+from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.google_books import error_fault, old_limit_error, volumes
 
@@ -118,6 +124,25 @@ def test_an_exhausted_search_of_another_shape_is_opened_again(books_fixture: Boo
     assert len(books_fixture.asked()) == 4
 
 
+@pytest.mark.parametrize("size", [5, 400], ids=["exhausted", "in the middle"])
+def test_a_list_of_another_shape_starts_at_zero_even_if_the_first_run_is_stopped(
+    books_fixture: BooksFixture, size: int
+) -> None:
+    books_fixture.source.catalogue = volumes(size)
+    books_fixture.collect(max_per_run=80)
+    books_fixture.server.faults.add(Fault(status=503, times=None))
+    run = books_fixture.start(max_per_run=80, lang_restrict="en")
+    run.when_said("Asking again", run.stop_signal.set)
+    with pytest.raises(RunStopped):
+        collect(books_fixture.collector_context, run.context)
+    assert run.end(RunState.CANCELED)
+    assert books_fixture.cursor() == (0, False)
+    books_fixture.server.faults.clear()
+    before = len(books_fixture.asked())
+    books_fixture.collect(max_per_run=80, lang_restrict="en")
+    assert books_fixture.asked()[before] == (0, 40)
+
+
 def test_max_per_run_does_not_shape_the_list(books_fixture: BooksFixture) -> None:
     books_fixture.collect(max_per_run=40)
     books_fixture.collect(max_per_run=10, mail_limit=1)
@@ -216,6 +241,64 @@ def test_an_older_servers_limit_of_a_minute_is_waited_for(
     books_fixture.server.faults.add(error_fault(error))
     assert books_fixture.collect(max_per_run=40)["stop_reason"] == "max_per_run"
     assert clock.now() - before >= timedelta(seconds=60)
+
+
+class RefusingSource:
+    """Says that the day is used up, and takes its time to say so."""
+
+    def __init__(self, clock: MovingClock, *, seconds: float) -> None:
+        self.clock, self.seconds = clock, seconds
+        self.requests = 0
+
+    def page(self, _search: Search, *, day_ends_at: datetime, **_where: int) -> Page:
+        self.requests += 1
+        self.clock.advance(self.seconds)
+        raise OutOfQuota("enough", until=day_ends_at)
+
+
+def collect_refused(books_fixture: BooksFixture, source: RefusingSource) -> Collected:
+    run = books_fixture.start()
+    collected = SearchCollection(
+        run=run.context,
+        database=books_fixture.database,
+        options=BooksOptions(queries=["python"]),
+        allowance=BooksSection().allowance,
+        source=source,  # type: ignore[arg-type]
+    ).collect()
+    assert run.end(RunState.SUCCEEDED)
+    return collected
+
+
+@pytest.mark.parametrize(
+    ("before_midnight", "seconds"),
+    [(1, 30), (-0.5, 0), (-240, 0)],
+    ids=["the answer comes after midnight", "at midnight", "minutes after midnight"],
+)
+def test_a_refusal_about_the_day_before_does_not_use_up_the_new_day(
+    books_fixture: BooksFixture, clock: MovingClock, before_midnight: float, seconds: float
+) -> None:
+    midnight = BooksSection().allowance.day_of(clock.now()).ends_at
+    clock.advance((midnight - clock.now()).total_seconds() - before_midnight)
+    collected = collect_refused(books_fixture, RefusingSource(clock, seconds=seconds))
+    assert (collected.stop_reason, collected.pages) == (StopReason.QUOTA, 0)
+    assert collected.resumes_at == midnight + CLOCKS_DIFFER
+    (run,) = books_fixture.waiting()
+    assert run.scheduled_for == collected.resumes_at
+    with books_fixture.database.read() as connection:
+        use = quota.use_of_today(connection, BooksSection().allowance, clock.now())
+    assert use.refused_at is None
+    assert books_fixture.collect("other")["stop_reason"] == "exhausted"
+
+
+def test_a_refusal_later_in_the_day_uses_it_up(
+    books_fixture: BooksFixture, clock: MovingClock
+) -> None:
+    midnight = BooksSection().allowance.day_of(clock.now()).ends_at
+    after = midnight + CLOCKS_DIFFER
+    clock.advance((after - clock.now()).total_seconds())
+    collected = collect_refused(books_fixture, RefusingSource(clock, seconds=0))
+    assert collected.resumes_at == after + timedelta(days=1)
+    assert books_fixture.collect("other")["pages"] == 0
 
 
 # --- two at once, and taken away ------------------------------------------------------------------

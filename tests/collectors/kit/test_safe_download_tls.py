@@ -2,16 +2,12 @@
 
 import ssl
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpcore2
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
+from support.certificates import certificate
 from tsuzuki.collectors.kit.errors import SourceRefused
 from tsuzuki.collectors.kit.safe_download import SafeDownloader
 from tsuzuki.model.clock import SystemClock
@@ -22,38 +18,10 @@ NAME = "site.example"
 PUBLIC = "93.184.215.14"
 
 
-def certificate(folder: Path, *, expired: bool) -> Path:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, NAME)])
-    start = datetime.now(UTC) - timedelta(days=10)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(start)
-        .not_valid_after(start + timedelta(days=1 if expired else 100))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(NAME)]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    path = folder / "site.pem"
-    path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        + made.public_bytes(serialization.Encoding.PEM)
-    )
-    return path
-
-
 class TlsSite(StandIn):
     def __init__(self, folder: Path, *, expired: bool = False) -> None:
         super().__init__(self.answer)
-        self.pem = certificate(folder, expired=expired)
+        self.pem = certificate(folder, NAME, expired=expired)
         self.names: list[str | None] = []
         self.location: str | None = None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

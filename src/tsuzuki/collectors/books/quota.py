@@ -6,12 +6,15 @@ no more calls leave than the limit allows; at worst two were counted that never 
 
 from collections import Counter, deque
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from tsuzuki.collectors.books.queries import quota
 from tsuzuki.collectors.kit.zone_day import ZoneDay, day_of
 from tsuzuki.store.sql.database import Connection
+
+CLOCKS_DIFFER = timedelta(minutes=5)
+"""By how much the clock of the source may be behind ours."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +27,11 @@ class Allowance:
     def day_of(self, now: datetime) -> ZoneDay:
         """The day as the source counts it."""
         return day_of(now, self.zone)
+
+    def refused_day(self, reserved_at: datetime) -> ZoneDay:
+        """The day that a refusal is about, by when its call was reserved. In the first minutes of a day that is the
+        day before: the source may still be in it, and a day that is marked as refused is lost for every job."""
+        return self.day_of(reserved_at - CLOCKS_DIFFER)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,31 +56,34 @@ class Calls:
 
     def __init__(self, allowance: Allowance) -> None:
         self._allowance = allowance
-        self._days: deque[str] = deque()
+        self._reserved_at: deque[datetime] = deque()
 
     def __len__(self) -> int:
-        return len(self._days)
+        return len(self._reserved_at)
 
     def take(self, connection: Connection, now: datetime, *, up_to: int) -> None:
         """Reserve calls of today until there are `up_to`, or as many as the allowance has left. They may be
         made once this transaction is committed."""
-        day = self._allowance.day_of(now).name
-        if any(taken_on != day for taken_on in self._days):
+        day = self._day_name(now)
+        if any(self._day_name(moment) != day for moment in self._reserved_at):
             self.give_back(connection)
-        while len(self._days) < up_to and quota.reserve(
+        while len(self._reserved_at) < up_to and quota.reserve(
             connection, day, limit=self._allowance.calls_per_day
         ):
-            self._days.append(day)
+            self._reserved_at.append(now)
 
-    def spend(self) -> None:
-        """One reserved call is made now."""
-        self._days.popleft()
+    def spend(self) -> datetime:
+        """One reserved call is made now; when it was reserved."""
+        return self._reserved_at.popleft()
 
     def give_back(self, connection: Connection) -> None:
         """Release the calls that will not be made, each on the day that it was reserved for."""
-        for day, calls in Counter(self._days).items():
+        for day, calls in Counter(map(self._day_name, self._reserved_at)).items():
             quota.release(connection, day, calls)
-        self._days.clear()
+        self._reserved_at.clear()
+
+    def _day_name(self, moment: datetime) -> str:
+        return self._allowance.day_of(moment).name
 
 
 def use_of_today(connection: Connection, allowance: Allowance, now: datetime) -> QuotaUse:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from tsuzuki.collectors.books.options import BooksOptions
 from tsuzuki.collectors.books.queries import books, cursors, quota
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
-from tsuzuki.collectors.books.quota import Allowance, Calls
+from tsuzuki.collectors.books.quota import CLOCKS_DIFFER, Allowance, Calls
 from tsuzuki.collectors.books.run_log import CollectLog
 from tsuzuki.collectors.books.source import PAGE_SIZE_MAX, GoogleBooks, Page
 from tsuzuki.collectors.kit.errors import (
@@ -98,6 +98,8 @@ class SearchCollection:
         self._hash = compute_query_set_hash(options.queries)
         self._log = CollectLog(run, self._hash)
         self._calls = Calls(allowance)
+        self._reserved_at = database.clock.now()
+        """When the call that was made last was reserved."""
         self._prefetch: Prefetch[Page] = Prefetch(name=f"books-{run.id}")
         self._prefetched: Future[Page] | None = None
         self._pages = 0
@@ -181,6 +183,7 @@ class SearchCollection:
             self._log.reshaped(claim.list_options, wanted)
             cursors.set_list_options(connection, self._run.job_name, self._hash, wanted)
             self._cursor = self._afresh(now)
+            self._save(connection)  # or, after a crash, the next run goes on at the old place
             return
         after = self._options.recheck_exhausted_after
         exhausted_for = (now - self._cursor.updated_at).total_seconds()
@@ -218,13 +221,13 @@ class SearchCollection:
 
     def _request(self) -> "Callable[[], Page]":
         """The request for the page at the cursor; it uses up one reserved call."""
-        self._calls.spend()
+        self._reserved_at = self._calls.spend()
         return partial(
             self._source.page,
             self._search,
             start_index=self._cursor.start_index,
             max_results=self._next_size,
-            day_ends_at=self._allowance.day_of(self._database.clock.now()).ends_at,
+            day_ends_at=self._allowance.refused_day(self._reserved_at).ends_at,
         )
 
     @property
@@ -350,8 +353,10 @@ class SearchCollection:
             self._cursor = exhaust(self._cursor, now)
         if stop is StopReason.QUOTA:
             self._resumes_at = self._allowance.day_of(now).ends_at
-            if self._failure is not None:
-                quota.mark_refused(connection, self._allowance.day_of(now).name, now=now)
+            if self._failure is not None:  # it is about the day of the request, which may be over
+                day = self._allowance.refused_day(self._reserved_at)
+                self._resumes_at = day.ends_at + CLOCKS_DIFFER
+                quota.mark_refused(connection, day.name, now=now)
             schedule_run_at(connection, self._run, self._resumes_at, purpose="books-quota")
         self._save(connection)
         cursors.release_search(connection, self._cursor.job_name, self._hash)

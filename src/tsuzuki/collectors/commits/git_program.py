@@ -34,6 +34,7 @@ ANSWER_BYTES_MAX = 16 * 1024 * 1024
 STDERR_BYTES_MAX = 4096
 LOOK_SECONDS = 0.2
 END_SECONDS = 10.0
+END_LOOK_SECONDS = 0.0005
 PIECES_AT_ONCE = 32
 GATHER_SECONDS = 0.02
 """After the first `PIECES_AT_ONCE` reads, wait so long before each: fewer, larger reads of a long output."""
@@ -153,10 +154,9 @@ class GitProcess:
 
     def end(self) -> int:
         """Its exit code, once its output has ended."""
-        try:
-            return self._process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            raise SourceUnavailable("git closed its output but did not end") from None
+        if self._process.returncode is None and not _has_ended(self._process.pid):
+            raise SourceUnavailable("git closed its output but did not end")
+        return GUARD.end(self._process)
 
     def stderr(self) -> str:
         """The end of what it wrote to stderr, redacted."""
@@ -166,10 +166,21 @@ class GitProcess:
 
     def kill(self) -> None:
         """End it with all it has started. Harmless once it has ended."""
-        GUARD.ended(self._process)
-        self._process.wait()
+        GUARD.end(self._process)
         if self._process.stdout is not None:
             self._process.stdout.close()
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether it ends within `END_SECONDS`. It is not reaped: its id stays its own, for the guard."""
+    waited, pause = 0.0, END_LOOK_SECONDS
+    with suppress(ChildProcessError):  # where SIGCHLD is ignored, the kernel reaps it
+        while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            if waited >= END_SECONDS:
+                return False
+            select.select([], [], [], pause)
+            waited, pause = waited + pause, min(pause * 2, LOOK_SECONDS)
+    return True
 
 
 def _spawn(

@@ -7,7 +7,8 @@ redirect to another one is refused.
 
 import io
 import math
-from collections.abc import Collection, Mapping
+import ssl
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urljoin, urlsplit
@@ -210,7 +211,6 @@ class GitLabClient:
         from requests.exceptions import (  # noqa: PLC0415 - slow; only who needs it pays
             InvalidURL,
             MissingSchema,
-            SSLError,
             Timeout,
         )
         from urllib3.exceptions import TimeoutError as PoolTimeout  # noqa: PLC0415
@@ -219,7 +219,8 @@ class GitLabClient:
             return self._error(
                 SourceUnavailable, f"did not answer within {self._server.timeout_seconds:g} s"
             )
-        if isinstance(problem, SSLError):
+        # Any other SSL error may pass: a proxy that restarts breaks off in the handshake.
+        if any(isinstance(one, ssl.SSLCertVerificationError) for one in _causes(problem)):
             return self._error(SourceRefused, "has a certificate that cannot be verified")
         if isinstance(problem, InvalidURL | MissingSchema):
             return self._error(SourceRefused, "has an address that cannot be used")
@@ -237,17 +238,21 @@ class GitLabClient:
         return kind(text, hint=hint, retry_after_seconds=retry_after_seconds)
 
 
+def _causes(problem: BaseException) -> Iterator[BaseException]:
+    """A problem and what it came from, down to the innermost."""
+    inner: BaseException | None = problem
+    while inner is not None:
+        yield inner
+        named = next((a for a in inner.args if isinstance(a, Exception)), None)
+        inner = inner.__cause__ or inner.__context__ or named
+
+
 def _cause(problem: BaseException) -> str:
     """The innermost reason, which is the one that tells something."""
-    while isinstance(problem, Exception):
-        inner = problem.__cause__ or problem.__context__
-        inner = inner or next((a for a in problem.args if isinstance(a, Exception)), None)
-        if inner is None:
-            break
-        problem = inner
-    if isinstance(problem, OSError) and problem.strerror:
-        return problem.strerror
-    return type(problem).__name__
+    *_, innermost = _causes(problem)
+    if isinstance(innermost, OSError) and innermost.strerror:
+        return innermost.strerror
+    return type(innermost).__name__
 
 
 def next_query(reply: Reply) -> dict[str, str] | None:

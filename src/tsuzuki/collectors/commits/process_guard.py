@@ -2,7 +2,8 @@
 
 One small shell process per process of ours reads the ids of process groups from a pipe; when the pipe ends,
 because we did, it kills every group that is still named. A child waits before its program until its group
-is named there, so there is no moment at which it could be left behind.
+is named there, so there is no moment at which it could be left behind. The id of a group is free for others
+once its leader is reaped, so a group is named no longer before that: only `end` may wait for a child.
 """
 
 import atexit
@@ -22,7 +23,9 @@ groups=' '
 while read -r sign group; do
     case $sign in
         +) groups="$groups$group " ;;
-        -) groups="${groups%%" $group "*} ${groups#*" $group "}" ;;
+        -) case $groups in *" $group "*)
+            groups="${groups%%" $group "*} ${groups#*" $group "}" ;;
+        esac ;;
     esac
 done
 for group in $groups; do kill -s KILL -- "-$group"; done
@@ -46,7 +49,7 @@ class ProcessGuard:
         environment: Mapping[str, str],
         stderr: IO[bytes],
     ) -> "subprocess.Popen[bytes]":
-        """Start a program that leads its own process group. `ended` is to be called for it."""
+        """Start a program that leads its own process group. `end` it, and wait for it no other way."""
         process = subprocess.Popen(  # noqa: S603 -- the words of the command are arguments of a fixed script
             [_SHELL, "-c", _WAIT, _SHELL, *command],
             cwd=folder,
@@ -64,12 +67,13 @@ class ProcessGuard:
             process.stdin.close()
         return process
 
-    def ended(self, process: "subprocess.Popen[bytes]") -> None:
-        """End its group. Called before the process is waited for, while its id is still its own."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+    def end(self, process: "subprocess.Popen[bytes]") -> int:
+        """Kill its group, reap it, and give its exit code. Only the code if it was ended before."""
         if process.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
             self._tell("-", process.pid)
+        return process.wait()
 
     def _tell(self, sign: str, group: int) -> None:
         line = f"{sign} {group}\n".encode()
