@@ -257,9 +257,10 @@ class Jobs(ActingService):
             for name, body in bodies.items()
         ]
 
-    def apply(self, *, dry_run: bool = False) -> list[Change]:
+    def apply(self, *, dry_run: bool = False, additions_only: bool = False) -> list[Change]:
         """Make the database hold what the file says. Returns what changed (or would). Raises
-        `ConfigurationError` if an enabled job is of a refused kind; a disabled one stays as it is."""
+        `ConfigurationError` if an enabled job is of a refused kind; a disabled one stays as it is. With
+        `additions_only` raises `Conflict` if a job that is stored would be changed or removed."""
         if self._reload().file is None:
             return []
         if dry_run:
@@ -268,6 +269,8 @@ class Jobs(ActingService):
         with self._database.write() as connection:
             jobs.hold(connection)
             changes = self._changes(connection)
+            if additions_only:
+                job_changes.refuse_loss(changes)
             job_changes.carry_out(connection, changes, source=JobSource.FILE, actor=self._actor)
             return changes
 
