@@ -232,6 +232,10 @@ def test_an_unsettled_mail_is_shown_and_settled_by_a_person(
     assert "unsettled" in listed.out
     assert "it is unknown whether 1 arrived" in listed.err
     assert shop.run("books", "mail", "--mark-sent", "1").code == 2
+    for decision in ("--mark-sent", "--resend"):
+        refused = shop.run("books", "mail", decision, "1", "--dry-run", "--yes")
+        assert (refused.code, "--dry-run" in refused.err) == (2, True)
+    assert shop.data("books", "mail")[0]["state"] == "unsettled"
     assert shop.run("books", "mail", "--mark-sent", "9", "--yes").code == 4
     assert shop.data("books", "mail", "--mark-sent", "1", "--yes")["state"] == "sent"
     assert shop.run("books", "mail", "--resend", "1", "--yes").code == 6
