@@ -351,3 +351,15 @@ def test_interrupted_while_the_source_hangs_it_ends_at_once_and_leaves_no_other_
     command.send_signal(signal.SIGINT)
     assert command.wait(120) == 130
     assert [run["state"] for run in shop.data("run", "ls")] == ["CANCELED"]
+
+
+@pytest.mark.slow
+def test_after_the_time_that_was_given_it_is_cancelled_and_leaves_no_other_run(
+    shop: Workspace, server: StandIn
+) -> None:
+    server.faults.add(Fault(kind=FaultKind.HANG, times=None))
+    ended = shop.forked("books", "collect", "novelties", "--timeout", "1", BOOKS_KEY=KEY)
+    assert (ended.code, ended.out) == (124, "")
+    assert "It is cancelled" in ended.err
+    assert "It goes on" not in ended.err
+    assert [run["state"] for run in shop.data("run", "ls")] == ["CANCELED"]
