@@ -12,7 +12,6 @@ from tsuzuki.store import audit, jobs
 from tsuzuki.store.rows import columns_of
 from tsuzuki.store.sql.database import Connection
 
-
 NAMES_SHOWN_MAX = 5
 
 
