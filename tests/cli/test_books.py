@@ -232,6 +232,10 @@ def test_an_unsettled_mail_is_shown_and_settled_by_a_person(
     assert "unsettled" in listed.out
     assert "it is unknown whether 1 arrived" in listed.err
     assert shop.run("books", "mail", "--mark-sent", "1").code == 2
+    for decision in ("--mark-sent", "--resend"):
+        refused = shop.run("books", "mail", decision, "1", "--dry-run", "--yes")
+        assert (refused.code, "--dry-run" in refused.err) == (2, True)
+    assert shop.data("books", "mail")[0]["state"] == "unsettled"
     assert shop.run("books", "mail", "--mark-sent", "9", "--yes").code == 4
     assert shop.data("books", "mail", "--mark-sent", "1", "--yes")["state"] == "sent"
     assert shop.run("books", "mail", "--resend", "1", "--yes").code == 6
@@ -346,4 +350,16 @@ def test_interrupted_while_the_source_hangs_it_ends_at_once_and_leaves_no_other_
     eventually(lambda: server.faults.held > 0, what="the source to hang")
     command.send_signal(signal.SIGINT)
     assert command.wait(120) == 130
+    assert [run["state"] for run in shop.data("run", "ls")] == ["CANCELED"]
+
+
+@pytest.mark.slow
+def test_after_the_time_that_was_given_it_is_cancelled_and_leaves_no_other_run(
+    shop: Workspace, server: StandIn
+) -> None:
+    server.faults.add(Fault(kind=FaultKind.HANG, times=None))
+    ended = shop.forked("books", "collect", "novelties", "--timeout", "1", BOOKS_KEY=KEY)
+    assert (ended.code, ended.out) == (124, "")
+    assert "It is cancelled" in ended.err
+    assert "It goes on" not in ended.err
     assert [run["state"] for run in shop.data("run", "ls")] == ["CANCELED"]

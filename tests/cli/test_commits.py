@@ -9,6 +9,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from support.daemons import eventually
 from support.forked_program import ForkedProgram
 from support.git_histories import lines, straight
 from support.processes import in_processes
-from support.workspace import Workspace
+from support.workspace import Workspace, process_environment
 from tsuzuki.collectors.commits.service import CommitsService
 from tsuzuki.model.errors import Conflict
 from tsuzuki.sandbox.gitlab import TOKEN, gitlab
@@ -250,6 +251,28 @@ def test_interrupted_it_keeps_what_is_done_and_the_next_one_goes_on(
     ended = following.data("commits", "collect")
     assert (ended["run_status"], ended["success_count"]) == ("completed", 1)
     assert following.data("commits", "show", left["run_id"])["run_status"] == "cancelled"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [[], ["--branch", "main"]], ids=" ".join)
+def test_interrupted_it_says_how_to_go_on_with_just_what_was_asked_for(
+    following: Workspace, slow_git: str, words: list[str]
+) -> None:
+    with TemporaryFile("w+", encoding="utf-8") as err:
+        process = ForkedProgram(
+            ["commits", "collect", *words, "-o", "json"],
+            cwd=following.folder,
+            env=process_environment({"PATH": slow_git}),
+            stderr=err,
+        )
+        eventually(lambda: under_way(following), what="the collection to be under way")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(120) == 130
+        err.seek(0)
+        error = json.loads(err.readlines()[-1])["error"]
+    command = f"retry {newest(following)['run_id']}" if words else "collect"
+    assert error["code"] == "interrupted"
+    assert error["hint"].endswith(f"go on with: tsuzuki commits {command}")
 
 
 @pytest.mark.slow

@@ -172,6 +172,15 @@ def test_sections_are_shown_with_their_defaults_and_without_secrets(empty: Works
     assert shown["commits.gitlab.token"] == ("***", "TSUZUKI_COMMITS_GITLAB_TOKEN")
 
 
+def test_the_credentials_in_an_address_of_a_section_are_not_shown(empty: Workspace) -> None:
+    empty.file.write_text("jobs: {}\n")
+    rows = empty.data(
+        "config", "show", TSUZUKI_COMMITS_GITLAB_URL="https://oauth2:hunter2@git.example.org"
+    )
+    shown = {row["key"]: row["value"] for row in rows}
+    assert shown["commits.gitlab.url"] == "https://oauth2:***@git.example.org"
+
+
 def test_variables_that_are_not_set_are_named(empty: Workspace) -> None:
     empty.file.write_text("books: {api_key: '${KEY}', base_url: '${URL:-https://h/}'}\njobs: {}\n")
     told = empty.ok("config", "check")

@@ -1,13 +1,19 @@
 """`tsuzuki doctor` finds what is wrong, says what to do, and shows no secret."""
 
+import os
 import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine, event, text
 
+from support.databases import opened
 from support.git_histories import straight
 from support.workspace import Workspace
 from tsuzuki.cli.demo_workspace import DemoWorkspace
@@ -209,6 +215,98 @@ def test_due_work_that_does_not_start_is_a_fault_with_the_run_to_ask_about(
     run = workspace.ok("job", "run", "hello", "--output", "json").data
     row = checks(workspace, code=1)["due work"]
     assert row["next"] == f"Ask why: tsuzuki run explain {run['run_id']}"
+
+
+def test_runs_that_wait_because_of_their_job_are_a_warning(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diagnosis, "LATE_SECONDS", -1.0)
+    workspace.ok("job", "update", "hello", "--unset", "schedule")
+    run = workspace.ok("job", "run", "hello", "--output", "json").data
+    workspace.ok("job", "disable", "hello")
+    row = checks(workspace)["due work"]
+    assert (row["result"], "switched off" in row["found"]) == ("warn", True)
+    assert row["next"] == f"See: tsuzuki run explain {run['run_id']}"
+    workspace.ok("job", "add", "other", "--", "true")
+    other = workspace.ok("job", "run", "other", "--output", "json").data
+    row = checks(workspace, code=1)["due work"]  # the one that waits for no reason is told
+    assert row["next"] == f"Ask why: tsuzuki run explain {other['run_id']}"
+
+
+def test_jobs_of_the_file_that_are_not_applied_are_a_warning(workspace: Workspace) -> None:
+    workspace.ok("job", "disable", "hello")
+    assert "jobs" not in checks(workspace)
+    workspace.append("\n  nightly:\n    command: x\n")
+    row = checks(workspace)["jobs"]
+    assert (row["result"], row["found"].endswith(": nightly")) == ("warn", True)
+    assert "tsuzuki job apply" in row["next"]
+    assert workspace.job("nightly")["standing"] == "not applied"
+
+
+def test_a_database_that_can_only_be_read_is_a_fault_and_the_rest_is_looked_at(
+    empty: Workspace, empty_database_url: str
+) -> None:
+    here = {"TSUZUKI_DATABASE_URL": empty_database_url}
+    empty.file.write_text("jobs: {}\n")
+    empty.ok("db", "upgrade", **here)
+    with read_only(empty_database_url):
+        rows = checks(empty, code=1, **here)
+    assert (rows["database"]["result"], rows["leader"]["result"]) == ("fail", "warn")
+    assert "is read-only" in rows["database"]["found"]
+    assert checks(empty, **here)["database"]["result"] == "ok"
+
+
+@contextmanager
+def read_only(url: str) -> Iterator[None]:
+    """SQLite: as a snapshot of a file is. PostgreSQL: as a standby is."""
+    with opened(url) as database:
+        if database.path is None:
+            name = database.engine.url.database
+            with database.write() as connection:
+                connection.execute(
+                    text(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+                )
+            yield
+            with database.write() as connection:
+                connection.execute(text("SET TRANSACTION READ WRITE"))
+                connection.execute(
+                    text(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+                )
+            return
+    event.listen(Engine, "connect", _only_read)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "connect", _only_read)
+
+
+def _only_read(raw: sqlite3.Connection, _record: object) -> None:
+    raw.execute("PRAGMA query_only = ON")
+
+
+def test_a_file_that_this_user_may_not_write_is_a_fault(capsys: pytest.CaptureFixture[str]) -> None:
+    with TemporaryDirectory() as name:  # other users may not enter pytest's
+        workspace = Workspace(Path(name), capsys)
+        workspace.ok("init")
+        workspace.ok("job", "disable", "hello")
+        for file in workspace.folder.iterdir():
+            file.chmod(0o444)
+        workspace.folder.chmod(0o777)
+        user = os.geteuid()
+        os.seteuid(user or 65534)
+        try:
+            row = checks(workspace, code=1)["database"]
+        finally:
+            os.seteuid(user)
+    assert (row["result"], "is read-only" in row["found"]) == ("fail", True)
+
+
+def test_a_write_lock_that_another_holds_is_a_warning(workspace: Workspace) -> None:
+    workspace.ok("job", "disable", "hello")
+    with closing(sqlite3.connect(workspace.database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        row = checks(workspace)["database"]
+    assert (row["result"], "holds the write lock" in row["found"]) == ("warn", True)
 
 
 def test_a_full_disk_and_clocks_that_differ_are_faults(

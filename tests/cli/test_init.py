@@ -1,6 +1,7 @@
 """From an empty folder to a workspace in one command."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -93,6 +94,44 @@ def test_a_database_that_does_not_answer_leaves_no_file_so_that_one_can_try_agai
     ended = empty.run("init", "-o", "json", TSUZUKI_DATABASE_URL=UNREACHABLE)
     assert ended.code == 5
     assert empty.content() == {}
+    empty.ok("init")
+
+
+def test_a_database_with_the_jobs_of_another_workspace_is_refused_and_keeps_them(
+    empty: Workspace, empty_database_url: str
+) -> None:
+    here = {"TSUZUKI_DATABASE_URL": empty_database_url}
+    theirs = Path("theirs/tsuzuki.yaml")
+    (empty.folder / "theirs").mkdir()
+    (empty.folder / theirs).write_text("jobs: {a: {command: x}}\n")
+    empty.ok("--config", str(theirs), "job", "apply", **here)
+    before = {*empty.content()}
+    ended = empty.run("init", "-o", "json", **here)
+    assert (ended.code, ended.error["code"]) == (6, "other_workspace")
+    assert "another workspace: a" in ended.error["message"]
+    assert "TSUZUKI_DATABASE_URL" in ended.error["hint"]
+    assert {*empty.content()} == before
+    (job,) = empty.data("--config", str(theirs), "job", "ls", **here)
+    assert (job["name"], job["standing"]) == ("a", "applied")
+
+
+def test_a_job_of_another_workspace_with_the_name_of_the_first_one_is_not_changed(
+    empty: Workspace,
+) -> None:
+    empty.file.write_text("jobs: {hello: {command: mine}}\n")
+    empty.ok("job", "apply")
+    empty.file.unlink()
+    assert empty.run("init").code == 6
+    assert not empty.file.exists()
+
+
+def test_a_database_that_has_just_the_first_job_may_have_its_file_written_again(
+    empty: Workspace,
+) -> None:
+    empty.ok("init")
+    empty.file.unlink()
+    (empty.folder / ".env.example").unlink()
+    (empty.folder / "tsuzuki.schema.json").unlink()
     empty.ok("init")
 
 

@@ -234,3 +234,13 @@ def test_running_a_job_applies_the_file_and_says_so(workspace: Workspace) -> Non
     told = workspace.ok("job", "run", "nightly")
     assert "Applied what was changed in the file: nightly." in told.err
     assert "Applied" not in workspace.ok("job", "run", "nightly").err
+
+
+def test_a_job_that_is_not_in_the_file_any_more_is_said_to_be_removed(workspace: Workspace) -> None:
+    before = workspace.file.read_text()
+    workspace.append(NIGHTLY)
+    workspace.ok("job", "apply")
+    workspace.file.write_text(before)
+    told = workspace.ok("job", "run", "hello").err
+    assert "Removed what is not in the file any more: nightly." in told
+    assert "Applied" not in told

@@ -24,6 +24,15 @@ def test_a_dry_run_counts_and_changes_nothing(failed: Workspace) -> None:
     assert "3 runs match." in shown.err
 
 
+def test_a_dry_run_does_not_apply_the_file(failed: Workspace) -> None:
+    failed.append("\n  later:\n    command: x\n")
+    failed.ok("run", "bulk", "retry", "--dry-run")
+    (group, *_) = failed.data("run", "failures", "ls")
+    failed.ok("run", "failures", "retry", group["id"], "--dry-run")
+    standing = {job["name"]: job["standing"] for job in failed.data("job", "ls")}
+    assert standing["later"] == "not applied"
+
+
 def test_without_yes_and_without_a_terminal_nothing_happens(failed: Workspace) -> None:
     refused = failed.run("run", "bulk", "retry")
     assert (refused.code, "retry 3 runs" in refused.err) == (2, True)

@@ -77,14 +77,17 @@ def test_other_machines_are_not_let_in_before_there_is_a_user(workspace: Workspa
 
 
 @pytest.mark.slow
-def test_setup_prints_a_code_once_there_is_no_user(workspace: Workspace) -> None:
+@pytest.mark.parametrize("words", [[], ["--quiet"], ["--output", "json"]], ids=" ".join)
+def test_setup_prints_a_code_once_there_is_no_user(workspace: Workspace, words: list[str]) -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "tsuzuki", "web", "--setup", "--listen", "127.0.0.1:0"],
+        [sys.executable, "-m", "tsuzuki", "web", "--setup", "--listen", "127.0.0.1:0", *words],
         cwd=workspace.folder,
         env=process_environment({}),
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
         assert process.stderr
-        assert any("first admin" in line for line in process.stderr)
+        wanted = "setup_code" if "json" in words else "first admin"
+        line = next(line for line in process.stderr if wanted in line)
+        assert "json" not in words or json.loads(line)["setup_code"]
         process.kill()

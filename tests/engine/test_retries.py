@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from support.factories import WORKER, add_job, create_run, read_run, ref, spec, take_lead
+from support.factories import (
+    WORKER,
+    add_job,
+    create_run,
+    make_schedule_unreadable,
+    read_run,
+    ref,
+    spec,
+    take_lead,
+)
 from support.history_checker import check_history
 from support.moving_clock import MovingClock
 from support.scripted_executors import ScriptedExecution, ScriptedExecutor
@@ -18,8 +27,11 @@ from tsuzuki.engine.outcome import Failed, StopCause, Stopped
 from tsuzuki.engine.worker.identity import WorkerIdentity
 from tsuzuki.engine.worker.run_end import RETRY_AFTER_MAX_SECONDS
 from tsuzuki.engine.worker.worker import Worker
+from tsuzuki.model.job import JobSpec
+from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.run import Run
+from tsuzuki.model.schedule import parse_schedule
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.services.runs import Runs
@@ -194,6 +206,42 @@ def test_an_unconfirmed_run_is_retried_for_free_after_a_growing_wait(chain: Chai
         waits.append((retry.scheduled_for - chain.clock.now()).total_seconds())
     assert waits[0] == 0
     assert all(0.5 * 2**n <= wait <= 1.5 * 2**n for n, wait in enumerate(waits[1:]))
+
+
+@pytest.mark.parametrize(
+    ("job", "longest", "shortest"),
+    [
+        (spec("held", schedule=parse_schedule("every 1m")), 90, 0),
+        (spec("held", schedule=parse_schedule("every 10s")), 15, 5),
+        (
+            spec(
+                "free",
+                schedule=parse_schedule("every 1m"),
+                concurrency_policy=ConcurrencyPolicy.ALLOW,
+            ),
+            900,
+            300,
+        ),
+        (spec("asked"), 900, 300),
+    ],
+    ids=["every 1m", "every 10s", "allow", "no schedule"],
+)
+def test_a_free_retry_does_not_hold_the_ticks_of_its_job_for_long(
+    chain: Chain, job: JobSpec, longest: float, shortest: float
+) -> None:
+    create_run(chain.database, add_job(chain.database, job))
+    for _ in range(12):
+        retry = chain.end(chain.start(), NOT_CONFIRMED)
+        assert retry is not None
+    wait = (retry.scheduled_for - chain.clock.now()).total_seconds()
+    assert shortest <= wait <= longest
+
+
+def test_a_schedule_that_cannot_be_read_here_keeps_no_run_from_its_retry(chain: Chain) -> None:
+    job_id = add_job(chain.database, spec("far", schedule=parse_schedule("every 1h")))
+    create_run(chain.database, job_id)
+    make_schedule_unreadable(chain.database, job_id)
+    assert chain.end(chain.start(), NOT_CONFIRMED) is not None
 
 
 def test_a_free_retry_keeps_the_others_for_real_failures(chain: Chain) -> None:

@@ -6,11 +6,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event, text
 
 from support.databases import opened
 from support.factories import add_job, make_schedule_unreadable, spec
 from tsuzuki.config import Configuration, load_configuration
-from tsuzuki.model.errors import NotFound, ScheduleError
+from tsuzuki.model.errors import Conflict, NotFound, ScheduleError, Unreachable
 from tsuzuki.model.job import JobSource
 from tsuzuki.model.schedule import parse_schedule
 from tsuzuki.services.jobs import Jobs, SyncState
@@ -141,3 +142,54 @@ def test_jobs_of_a_handler_are_those_of_the_whole_list(
         found = jobs.find_by_handler(handler)
         assert found == [view for view in whole if view.spec.handler == handler]
         assert [view.name for view in found] == expected
+
+
+def make_read_only(database: Database) -> None:
+    """As a standby is, or a snapshot of a file: a transaction begins, and refuses to write."""
+    if database.is_sqlite:
+        event.listen(
+            database.engine, "connect", lambda raw, _: raw.execute("PRAGMA query_only = ON")
+        )
+    else:
+        name = database.engine.url.database
+        with database.write() as connection:
+            connection.execute(
+                text(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+            )
+    database.engine.dispose()
+
+
+CHANGES_OF_THE_FILE: dict[str, Callable[[Jobs], object]] = {
+    "add": lambda jobs: jobs.add("new", {"command": "x"}),
+    "update": lambda jobs: jobs.update("here", {"command": "y"}),
+    "disable": lambda jobs: jobs.set_enabled("here", False),
+    "remove": lambda jobs: jobs.remove("here"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES_OF_THE_FILE)
+def test_a_database_that_cannot_be_written_refuses_before_the_file_is_changed(
+    live_database: Database, tmp_path: Path, change: str
+) -> None:
+    file = tmp_path / "tsuzuki.yaml"
+    file.write_text("jobs:\n  here:\n    command: x\n")
+    before = file.read_bytes()
+    jobs = jobs_of(live_database, partial(load_configuration, environ={}, cwd=tmp_path))
+    jobs.apply()
+    make_read_only(live_database)
+    with pytest.raises(Unreachable, match="is read-only"):
+        CHANGES_OF_THE_FILE[change](jobs)
+    assert file.read_bytes() == before
+
+
+def test_a_name_that_the_api_has_taken_is_refused_before_the_file_is_changed(
+    live_database: Database, tmp_path: Path
+) -> None:
+    file = tmp_path / "tsuzuki.yaml"
+    file.write_text("jobs: {}\n")
+    jobs = jobs_of(live_database, partial(load_configuration, environ={}, cwd=tmp_path))
+    jobs.define("taken", {"command": "x"})
+    for dry_run in (True, False):
+        with pytest.raises(Conflict, match="exists already"):
+            jobs.add("taken", {"command": "x"}, dry_run=dry_run)
+    assert file.read_text() == "jobs: {}\n"

@@ -1,5 +1,7 @@
 """The engine of this process: started if no other lives, run in the foreground, stopped."""
 
+import logging
+import os
 import socket
 import threading
 import urllib.request
@@ -21,10 +23,11 @@ from tsuzuki.model.errors import Conflict, SchemaMismatch, Unreachable
 from tsuzuki.model.states import RunState
 from tsuzuki.services import local_engine
 from tsuzuki.services.local_engine import LocalEngine
+from tsuzuki.services.runs import Request
 from tsuzuki.store.schema import tables
 from tsuzuki.store.schema.migrate import Component
 from tsuzuki.store.sql.database import Database
-from tsuzuki.wiring.application import Application
+from tsuzuki.wiring.application import Application, opened
 
 
 @pytest.fixture
@@ -217,3 +220,25 @@ def test_a_newer_version_that_upgrades_any_component_ends_it_with_a_clear_error(
     ):
         serve(engine, threading.Event())
     upgrading.join(TIMEOUT_SECONDS)
+
+
+FAILING = "jobs: {bad: {command: [sh, -c, \"printf 'no \\\\033[31mhunter22\\\\n' >&2; exit 3\"]}}\n"
+
+
+def test_a_failed_run_is_logged_with_its_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "tsuzuki.yaml").write_text(FAILING)
+    token = {"TSUZUKI_COMMITS_GITLAB_TOKEN": "hunter22"}
+    with (
+        caplog.at_level(logging.INFO, logger="tsuzuki"),
+        opened(cwd=tmp_path, environ={**os.environ, **token}) as application,
+    ):
+        application.jobs.apply()
+        run_id = application.runs.start(Request(job="bad")).run_id
+        with application.local_engine.ensure_running():
+            application.runs.wait(run_id, timeout_seconds=TIMEOUT_SECONDS)
+            wait_until(lambda: "run ended" in caplog.text, "its end is logged")
+    (line,) = [message for message in caplog.messages if message.startswith("run ended")]
+    assert f"run={run_id} job=bad state=FAILED" in line
+    assert r"error=exit code 3: no \x1b[31m***" in line

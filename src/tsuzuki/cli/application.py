@@ -4,7 +4,7 @@ Looking never makes anything: where there is neither a file nor a database, a co
 instead of leaving a stray database behind.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,6 +15,7 @@ from tsuzuki.model.errors import TsuzukiError
 
 if TYPE_CHECKING:
     from tsuzuki.services.configuration import ConfigurationView
+    from tsuzuki.services.job_changes import Change
     from tsuzuki.services.maintenance import Upgrade
     from tsuzuki.services.reader import Reader
     from tsuzuki.wiring.application import Application
@@ -64,10 +65,23 @@ def open_application(invocation: Invocation, *, dry_run: bool = False) -> "Itera
 
 def apply_file(invocation: Invocation, application: "Application") -> None:
     """Bring the jobs of the file into the database, and say so if they were not there."""
-    if changes := application.jobs.apply():
-        names = ", ".join(change.name for change in changes[:APPLIED_SHOWN_MAX])
-        more = " and more" if len(changes) > APPLIED_SHOWN_MAX else ""
-        say(invocation, f"Applied what was changed in the file: {names}{more}.")
+    for line in lines_of_changes(application.jobs.apply()):
+        say(invocation, line)
+
+
+def lines_of_changes(changes: "Sequence[Change]") -> list[str]:
+    """What was applied, and apart from it what was removed: with another file by mistake, those are all jobs."""
+    removed = [change.name for change in changes if change.after is None]
+    applied = [change.name for change in changes if change.after is not None]
+    lines = [f"Applied what was changed in the file: {_listed(applied)}."] if applied else []
+    if removed:
+        lines.append(f"Removed what is not in the file any more: {_listed(removed)}.")
+    return lines
+
+
+def _listed(names: "Sequence[str]") -> str:
+    more = f" and {len(names) - APPLIED_SHOWN_MAX} more" if len(names) > APPLIED_SHOWN_MAX else ""
+    return ", ".join(names[:APPLIED_SHOWN_MAX]) + more
 
 
 def upgrade_tables(invocation: Invocation, application: "Application") -> "list[Upgrade]":

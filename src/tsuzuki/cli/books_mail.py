@@ -68,6 +68,11 @@ def mail(
             "a job, --mark-sent and --resend do not go together", hint="Say one of them."
         )
     if mark_sent is not None or resend is not None:
+        if dry_run:
+            raise UsageError(
+                "--dry-run does not go with --mark-sent and --resend",
+                hint="Leave one out; nothing was changed. List the mails with: tsuzuki books mail",
+            )
         _decide(invocation, mark_sent=mark_sent, resend=resend, yes=yes)
     elif name is None:
         _list(invocation)

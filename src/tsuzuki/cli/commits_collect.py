@@ -16,11 +16,11 @@ from tsuzuki.cli.collector_services import commits_service
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.commits_progress_lines import ProgressLines
 from tsuzuki.cli.completions import project_paths
-from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
+from tsuzuki.cli.errors import ExitWith
 from tsuzuki.cli.foreground import ProcessSignals
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, is_terminal, say
-from tsuzuki.model.errors import Conflict, NotFound, RunFailed
+from tsuzuki.model.errors import Conflict, Interrupted, NotFound, RunFailed
 from tsuzuki.model.states import RunState
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ def collect(
     with open_application(invocation) as application:
         apply_file(invocation, application)
         started = commits_service(application).bulk_runs.start(references, branch=branch)
-        _follow(invocation, application, started, detach=detach)
+        is_of_all = not references and branch is None
+        _follow(invocation, application, started, detach=detach, is_of_all=is_of_all)
 
 
 @click.command(cls=Command)
@@ -107,6 +108,7 @@ def _follow(
     started: "StartedCollection",
     *,
     detach: bool,
+    is_of_all: bool = False,
 ) -> None:
     if started.is_takeover:
         say(
@@ -124,31 +126,38 @@ def _follow(
             )
         emit(invocation, {**asdict(started), "engine_at_work": is_executed})
         return
-    _see_through(invocation, application, started.run_id)
+    _see_through(invocation, application, started.run_id, is_of_all=is_of_all)
 
 
-def _see_through(invocation: Invocation, application: "Application", run_id: str) -> None:
-    """Stay with a collection until it has ended, and end with its result."""
+def _see_through(
+    invocation: Invocation, application: "Application", run_id: str, *, is_of_all: bool = False
+) -> None:
+    """Stay with a collection until it has ended, and end with its result. One that `is_of_all` targets is
+    continued by the next such one."""
     signals = ProcessSignals(application.local_engine.hurry)
     with closing(application.one_run_engine()) as engine:
         _watch(invocation, application, run_id, stop=signals.received, engine=engine)
         if signals.received.is_set():
-            _give_up(invocation, application, run_id, is_ours=engine.is_ours)
-    if signals.received.is_set():
-        raise ExitWith(EXIT_INTERRUPTED)
+            next_command = "collect" if is_of_all else f"retry {run_id}"
+            raise _given_up(application, run_id, next_command, is_ours=engine.is_ours)
     _tell_end(invocation, application, run_id)
 
 
-def _give_up(
-    invocation: Invocation, application: "Application", run_id: str, *, is_ours: bool
-) -> None:
+def _given_up(
+    application: "Application", run_id: str, next_command: str, *, is_ours: bool
+) -> Interrupted:
     """After ^C: what this process executes is cancelled, or a retry would take its place."""
     if not is_ours:
-        say(invocation, "Interrupted. It goes on; stop it with: tsuzuki commits cancel")
-        return
+        return Interrupted(
+            f"interrupted; the collection {run_id} goes on",
+            hint="Stop it with: tsuzuki commits cancel",
+        )
     with suppress(Conflict):  # it has just ended
         commits_service(application).bulk_runs.cancel(run_id)
-    say(invocation, "Interrupted. What is done is kept; go on with: tsuzuki commits collect")
+    return Interrupted(
+        f"the collection {run_id} was interrupted",
+        hint=f"What is done is kept; go on with: tsuzuki commits {next_command}",
+    )
 
 
 def _watch(

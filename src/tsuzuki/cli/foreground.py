@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tsuzuki.cli.application import open_existing, upgrade_tables
+from tsuzuki.cli.application import lines_of_changes, open_existing, upgrade_tables
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import say, warn
@@ -241,9 +241,9 @@ def run_in_foreground(
 
     def bring_up_to_date() -> None:
         upgrade_tables(invocation, application)
-        if apply and (changes := application.jobs.apply()):
-            noun = "change" if len(changes) == 1 else "changes"
-            announcements.talk(f"Applied {len(changes)} {noun} of the file.")
+        if apply:
+            for line in lines_of_changes(application.jobs.apply()):
+                announcements.talk(line)
 
     def start(engine_start: Callable[[], None]) -> None:
         once_reachable(engine_start, stop=signals.received)

@@ -42,7 +42,7 @@ def init(invocation: Invocation, folder: Path | None, if_missing: bool) -> None:
     file = _file_to_write(invocation, folder)
     written = _written(file, if_missing=if_missing)
     try:
-        configuration = _set_up(replace(invocation, config_file=file))
+        configuration = _set_up(replace(invocation, config_file=file), is_new=bool(written))
     except BaseException:
         for one in written:  # or the next try would find a file and refuse
             with suppress(OSError):
@@ -91,9 +91,10 @@ def _written(file: Path, *, if_missing: bool) -> list[Path]:
         ) from None
 
 
-def _set_up(invocation: Invocation) -> "ConfigurationView":
+def _set_up(invocation: Invocation, *, is_new: bool) -> "ConfigurationView":
+    """A new file may only add its job: what else the database has is of another file."""
     with open_application(invocation) as application:
-        application.jobs.apply()
+        application.jobs.apply(additions_only=is_new)
         return application.configuration
 
 

@@ -9,7 +9,7 @@ from tsuzuki.cli.foreground import write_log
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import emit, say
 from tsuzuki.cli.run_watch import exit_with_result, say_that_it_goes_on, watch_run
-from tsuzuki.model.errors import Conflict
+from tsuzuki.model.errors import Conflict, WaitTimedOut
 
 if TYPE_CHECKING:
     from tsuzuki.model.run import Run
@@ -42,6 +42,10 @@ def run_and_wait(
         except KeyboardInterrupt:
             _give_up(invocation, application, run_id, is_ours=is_ours)
             raise
+        except WaitTimedOut as problem:
+            if is_ours:
+                raise _cancelled_after(problem, application, run_id) from None
+            raise
     if invocation.output is OutputFormat.TABLE:
         tell(invocation, ended)
     else:
@@ -69,3 +73,16 @@ def _give_up(
         application.runs.cancel(run_id)
     application.local_engine.stop(at_once=True)
     say(invocation, f"Run {run_id} is cancelled. What it has stored is kept.")
+
+
+def _cancelled_after(
+    problem: WaitTimedOut, application: "Application", run_id: int
+) -> WaitTimedOut:
+    """After the time that a person gave a run of this process: it does not go on, because this process ends."""
+    hint = f"It is cancelled: no other process executes it. What it has stored is kept. See: tsuzuki run show {run_id}"
+    try:
+        application.runs.cancel(run_id)
+    except Conflict:
+        hint = f"It has ended since. See: tsuzuki run show {run_id}"
+    application.local_engine.stop(at_once=True)
+    return WaitTimedOut(problem.message, hint=hint)

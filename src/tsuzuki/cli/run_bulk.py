@@ -176,7 +176,6 @@ def act(
     from tsuzuki.services.runs import RunFilter
 
     with open_application(invocation) as application:
-        application.jobs.apply()
         preview = application.bulk.preview(verb, RunFilter(states=frozenset(states), **wanted))
         if dry_run or not preview.action.matched:
             _show_preview(invocation, preview)

@@ -9,7 +9,7 @@ import click
 
 from tsuzuki.cli.commands import load
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import say, warn
+from tsuzuki.cli.output import echo_error, echo_json_error, warn
 from tsuzuki.model.errors import ConfigurationError, Conflict, extra_missing
 
 if TYPE_CHECKING:
@@ -87,10 +87,18 @@ def web_served(
     try:
         if options.setup:
             code = application.setup_codes.create(actor=application.principal.actor)
-            say(invocation, f"Make the first admin with this code, once: {code.text}")
+            _show_code(invocation, code.text)
         yield server.url
     finally:
         server.stop()
+
+
+def _show_code(invocation: Invocation, code: str) -> None:
+    """On stderr, also for a program and with --quiet: it is what was asked for, and is shown nowhere else."""
+    if invocation.output.is_json:
+        echo_json_error({"setup_code": code})
+    else:
+        echo_error(invocation, f"Make the first admin with this code, once: {code}")
 
 
 @contextmanager

@@ -35,6 +35,7 @@ from tsuzuki.engine.worker.steps import WorkerSteps
 from tsuzuki.engine.worker.worker import Worker
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import SchemaMismatch
+from tsuzuki.model.secrets import mask_secrets
 from tsuzuki.model.states import RunState
 from tsuzuki.store.runs import queue
 from tsuzuki.store.schema.migrate import ENGINE, Component, SchemaWatch
@@ -58,9 +59,10 @@ class Engine:
         archive: LogArchive | None = None,
         coordination: Coordination | None = None,
         renew_deadline: Callable[[float], None] = lambda _at: None,
+        hide_secrets: Callable[[str], str] = mask_secrets,
     ) -> None:
         """`renew_deadline` is called with the monotonic time at which what this process executes must end, if
-        no further heartbeat is stored."""
+        no further heartbeat is stored. `hide_secrets` masks what is logged of errors."""
         self.coordination = coordination or NoCoordination()
         self.metrics = metrics or Metrics()
         self.role = role
@@ -75,6 +77,7 @@ class Engine:
         self._clock = clock
         self._jitter = random
         self._renew_deadline = renew_deadline
+        self._hide_secrets = hide_secrets
         self._lock_watch = LockWatch(database=database)
         self._loops: list[Loop] = []
         self._build(archive)
@@ -163,6 +166,7 @@ class Engine:
             jitter=self._jitter,
             new_identity=self._new_identity,
             stays_to_lead=self.role.lead,
+            hide_secrets=self._hide_secrets,
         )
         self.coordination_steps = CoordinationSteps(
             coordination=self.coordination,

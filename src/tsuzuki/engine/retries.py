@@ -8,9 +8,11 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from random import Random
 
+from tsuzuki.model.errors import ScheduleError
 from tsuzuki.model.job import JobSpec
 from tsuzuki.model.losses import Losses
-from tsuzuki.model.retry import decide_retry
+from tsuzuki.model.overlap import ConcurrencyPolicy
+from tsuzuki.model.retry import LOSSES, decide_retry
 from tsuzuki.model.run import NewRun, Run, WorkOrder, new_retry
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.store.leadership import Term
@@ -41,6 +43,7 @@ def retry_for(  # noqa: PLR0913 -- each is a fact about the run that ended
         random=random,
         lost_alone=lost_alone,
         retry_after_seconds=retry_after_seconds,
+        next_tick_seconds=_next_tick_seconds(spec, now) if reason in LOSSES else None,
     )
     if decision is None:
         return None
@@ -50,6 +53,16 @@ def retry_for(  # noqa: PLR0913 -- each is a fact about the run that ended
         retries_used=decision.retries_used,
         losses=decision.losses,
     )
+
+
+def _next_tick_seconds(spec: JobSpec, now: datetime) -> float | None:
+    """Until the next tick that an unfinished run holds; None if it holds none."""
+    if spec.concurrency_policy is ConcurrencyPolicy.ALLOW:
+        return None
+    try:
+        return next(((due - now).total_seconds() for due in spec.next_due(now, 1)), None)
+    except ScheduleError:  # one that this machine cannot read must not keep the run from ending
+        return None
 
 
 def store_retries(

@@ -21,6 +21,9 @@ FREE_PER_COUNTED = 10
 
 WAIT_FIRST_SECONDS = 1.0
 WAIT_MAX_SECONDS = 600.0
+WAIT_BEFORE_TICK_SECONDS = 10.0
+"""A near tick does not make the wait shorter than this."""
+
 WAIT_JITTER = 0.5
 _DOUBLINGS_MAX = 30
 
@@ -38,6 +41,13 @@ class Losses(NamedTuple):
             return 0.0
         doublings = min(self.free - 1, _DOUBLINGS_MAX)
         return min(WAIT_FIRST_SECONDS * 2.0**doublings, WAIT_MAX_SECONDS)
+
+    def free_wait_seconds_before(self, next_tick_seconds: float | None) -> float:
+        """The same for a repeat that holds the ticks of its job while it waits: about as long as to the next one.
+        Jitter still moves it, or repeats of many jobs would start with the same tick."""
+        if next_tick_seconds is None:
+            return self.free_wait_seconds
+        return min(self.free_wait_seconds, max(next_tick_seconds, WAIT_BEFORE_TICK_SECONDS))
 
     def next_free(self, losses_max: int) -> "Losses | None":
         """With one more free loss; None if there were too many."""

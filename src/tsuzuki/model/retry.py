@@ -15,7 +15,7 @@ from tsuzuki.model.losses import NO_LOSSES, Losses, with_jitter
 from tsuzuki.model.states import Reason, RunState
 
 _RETRIED_STATES = frozenset({RunState.FAILED, RunState.TIMED_OUT})
-_LOSSES = frozenset({Reason.WORKER_LOST, Reason.NOT_CONFIRMED})
+LOSSES = frozenset({Reason.WORKER_LOST, Reason.NOT_CONFIRMED})
 _NEVER_RETRIED = frozenset({Reason.HANDLER_UNKNOWN, Reason.ARGUMENTS_INVALID, Reason.JOB_DELETED})
 # Every factor that differs noticeably from 1 reaches its cap in fewer steps.
 _EXPONENT_MAX = 100_000
@@ -77,11 +77,13 @@ def decide_retry(  # noqa: PLR0913 -- each is a fact about the run that ended
     random: Random,
     lost_alone: bool = False,
     retry_after_seconds: float | None = None,
+    next_tick_seconds: float | None = None,
 ) -> RetryDecision | None:
     """Whether the run that ended in `state` because of `reason` is retried; None means no.
 
     `lost_alone`: its worker fell silent, and no other at the same time. `retry_after_seconds` is what a server
-    asked for; it is honoured even beyond the cap.
+    asked for; it is honoured even beyond the cap. `next_tick_seconds`: until the next tick that the retry would
+    hold while it waits.
     """
     if state not in _RETRIED_STATES or reason in _NEVER_RETRIED:
         return None
@@ -89,10 +91,10 @@ def decide_retry(  # noqa: PLR0913 -- each is a fact about the run that ended
     if reason is Reason.WORKER_SHUTDOWN:
         return RetryDecision(delay_seconds=asked, retries_used=retries_used, losses=losses)
     is_free = reason is Reason.NOT_CONFIRMED or not lost_alone
-    if reason in _LOSSES and is_free and (more := losses.next_free(losses_max)):
-        wait = with_jitter(losses.free_wait_seconds, random)
+    if reason in LOSSES and is_free and (more := losses.next_free(losses_max)):
+        wait = with_jitter(losses.free_wait_seconds_before(next_tick_seconds), random)
         return RetryDecision(delay_seconds=max(wait, asked), retries_used=retries_used, losses=more)
-    if reason in _LOSSES and (more := losses.next_counted(losses_max)):
+    if reason in LOSSES and (more := losses.next_counted(losses_max)):
         return RetryDecision(delay_seconds=asked, retries_used=retries_used, losses=more)
     if retries_used >= policy.max_retries:
         return None

@@ -16,7 +16,7 @@ from tsuzuki.config import (
     write_starter,
 )
 from tsuzuki.model.errors import ConfigurationError
-from tsuzuki.model.secrets import mask_secrets
+from tsuzuki.model.secrets import SecretMask, mask_secrets
 
 __all__ = ["ConfigurationView", "new_file", "schema_text", "view", "write_starter"]
 
@@ -54,10 +54,11 @@ class ConfigurationView:
             "log_archive": _masked(self.log_archive),
             "jobs": len(self.jobs),
         }
+        mask = SecretMask()
         return [
             *((key, value, self.origins.get(key, "default")) for key, value in values.items()),
             *(
-                (".".join(map(str, entry.path)), entry.value, entry.origin)
+                (".".join(map(str, entry.path)), mask.value(entry.value), entry.origin)
                 for entry in self.sections
             ),
         ]

@@ -2,13 +2,18 @@
 answer is a finding, after which only what needs none is looked at."""
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import dropwhile
 from pathlib import Path
 
 from tsuzuki.model.check import Check, fault, fault_of, ok, warning
-from tsuzuki.model.errors import TsuzukiError, Unreachable
+from tsuzuki.model.errors import ConfigurationError, Conflict, TsuzukiError, Unreachable
 from tsuzuki.services.due import DueItems
+from tsuzuki.services.explain import Cause
+from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.maintenance import Maintenance
+from tsuzuki.services.runs import Runs
+from tsuzuki.services.upcoming import UpcomingItem
 from tsuzuki.services.workers import EngineStatus, Workers
 from tsuzuki.store.sql.database import Database
 
@@ -19,6 +24,8 @@ CLOCK_WARNING_SECONDS = 2.0
 CLOCK_FAULT_SECONDS = 60.0
 LATE_SECONDS = 60.0
 LATE_SHOWN_MAX = 50
+JOBS_SHOWN_MAX = 5
+HELD_BY_ITS_JOB = frozenset({Cause.PAUSED, Cause.JOB_REMOVED, Cause.JOB_LIMIT, Cause.KEY_LIMIT})
 
 
 class Diagnosis:
@@ -32,6 +39,8 @@ class Diagnosis:
         maintenance: Maintenance,
         workers: Workers,
         due: DueItems,
+        runs: Runs,
+        jobs: Jobs,
         collector_checks: Callable[[bool], Iterable[Check]],
     ) -> None:
         self._database = database
@@ -39,24 +48,29 @@ class Diagnosis:
         self._maintenance = maintenance
         self._workers = workers
         self._due = due
+        self._runs = runs
+        self._jobs = jobs
         self._collector_checks = collector_checks
 
     def checks(self) -> Iterator[Check]:
         """In the order in which they are best read, each as soon as it is known."""
         has_tables = True
-        for check in self._database_checks():
-            has_tables = has_tables and check.next_step is None
+        for check in self._database_faults():
+            has_tables = False
             yield check
+        if has_tables:
+            yield self._writing_check()
         yield from self._disk_checks()
         if has_tables:
             try:
                 yield self._clock_check()
                 yield from self._engine_checks()
+                yield from self._job_checks()
             except TsuzukiError as problem:
                 yield fault_of("database", problem)
         yield from self._collector_checks(has_tables)
 
-    def _database_checks(self) -> Iterator[Check]:
+    def _database_faults(self) -> Iterator[Check]:
         try:
             self._maintenance.require_existing()
             findings = self._maintenance.check()
@@ -70,9 +84,19 @@ class Diagnosis:
                 finding.problem or "not as it should be",
                 finding.hint or "tsuzuki db check",
             )
-        if not wrong:
-            kind = "SQLite" if self._database.is_sqlite else "PostgreSQL"
-            yield ok("database", f"answers, and is whole ({kind})")
+
+    def _writing_check(self) -> Check:
+        """Of a database that is whole: whether it can be written."""
+        if self._database.is_write_locked():
+            holder = self._maintenance.lock_holder() or "another process"
+            found = f"{holder} holds the write lock, and no other can write"
+            return warning("database", found, "Wait for it, or look at that process.")
+        try:
+            self._maintenance.require_writable()
+        except TsuzukiError as problem:
+            return fault_of("database", problem)
+        kind = "SQLite" if self._database.is_sqlite else "PostgreSQL"
+        return ok("database", f"answers, and is whole ({kind})")
 
     def _disk_checks(self) -> Iterator[Check]:
         """Free space where the database file and the workspace are; one line for each file system."""
@@ -109,16 +133,48 @@ class Diagnosis:
 
     def _due_check(self, status: EngineStatus) -> Check:
         items = self._due.upcoming.find(limit=LATE_SHOWN_MAX)
-        late = [one for one in items if (status.at - one.due_at).total_seconds() > LATE_SECONDS]
-        if not late:
+        due = [one for one in items if (status.at - one.due_at).total_seconds() > LATE_SECONDS]
+        if not due:
             return ok("due work", "nothing due waits")
-        first = late[0]
-        count = f"{len(late)}{'+' if len(late) == LATE_SHOWN_MAX else ''}"
-        seconds = (status.at - first.due_at).total_seconds()
-        found = f"{count} due and not started; {first.job} for {seconds:.0f} s"
-        if first.run_id is None:
+        late = [*dropwhile(self._is_held, due)]
+        if not late:
+            found = f"{_due_words(due, status)}: its job is switched off, or at a limit of its own"
+            return warning("due work", found, f"See: tsuzuki run explain {due[0].run_id}")
+        found = _due_words(late, status)
+        if late[0].run_id is None:
             return fault("due work", found, "Start an engine: tsuzuki up")
-        return fault("due work", found, f"Ask why: tsuzuki run explain {first.run_id}")
+        return fault("due work", found, f"Ask why: tsuzuki run explain {late[0].run_id}")
+
+    def _is_held(self, item: UpcomingItem) -> bool:
+        """Whether a run waits because of a setting of its job."""
+        if item.run_id is None:
+            return False
+        return self._runs.explain(item.run_id).reasons[0].cause in HELD_BY_ITS_JOB
+
+    def _job_checks(self) -> Iterator[Check]:
+        """What a change of the file has not brought into the database yet."""
+        try:
+            changes = self._jobs.apply(dry_run=True)
+        except ConfigurationError:
+            return  # told with the configuration
+        except Conflict as problem:
+            yield fault_of("jobs", problem)
+            return
+        if changes:
+            names = ", ".join(change.name for change in changes[:JOBS_SHOWN_MAX])
+            more = len(changes) - JOBS_SHOWN_MAX
+            found = f"the file differs from the database: {names}"
+            yield warning(
+                "jobs",
+                f"{found} and {more} more" if more > 0 else found,
+                "See what differs: tsuzuki job apply --dry-run. Apply it: tsuzuki job apply",
+            )
+
+
+def _due_words(items: Sequence[UpcomingItem], status: EngineStatus) -> str:
+    count = f"{len(items)}{'+' if len(items) == LATE_SHOWN_MAX else ''}"
+    seconds = (status.at - items[0].due_at).total_seconds()
+    return f"{count} due and not started; {items[0].job} for {seconds:.0f} s"
 
 
 def _disk_check(folder: Path, free_bytes: int) -> Check:

@@ -12,6 +12,8 @@ from tsuzuki.store import audit, jobs
 from tsuzuki.store.rows import columns_of
 from tsuzuki.store.sql.database import Connection
 
+NAMES_SHOWN_MAX = 5
+
 
 class ChangeKind(StrEnum):
     ADD = "add"
@@ -55,6 +57,20 @@ def plan(stored: Iterable[Job], specs: Sequence[JobSpec]) -> list[Change]:
         if job.source is JobSource.FILE
     )
     return changes
+
+
+def refuse_loss(changes: Iterable[Change]) -> None:
+    """Raises `Conflict` if a job that is stored would be changed or removed."""
+    names = [change.name for change in changes if change.before is not None]
+    if names:
+        shown = ", ".join(names[:NAMES_SHOWN_MAX])
+        more = f" and {len(names) - NAMES_SHOWN_MAX} more" if len(names) > NAMES_SHOWN_MAX else ""
+        raise Conflict(
+            f"the database already has the jobs of another workspace: {shown}{more}",
+            hint="They are as they were. Use the tsuzuki.yaml of that workspace, or another database:"
+            " unset TSUZUKI_DATABASE_URL.",
+            code="other_workspace",
+        )
 
 
 def define(connection: Connection, specs: Sequence[JobSpec], *, actor: str) -> None:

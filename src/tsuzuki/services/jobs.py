@@ -4,7 +4,8 @@ A job of the file is changed in the file, and the database follows; a job of the
 there. Whichever it is, the change and its line in the audit log are one transaction.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -124,9 +125,14 @@ class Jobs(ActingService):
     def add(self, name: str, values: Changes, *, dry_run: bool = False) -> JobView:
         """Write a new job with these keys into the file and apply it; or only return what would be
         there."""
-        self._refuse_taken(name)
-        spec = self._editor().add_job(name, patched({}, values), dry_run=dry_run)
-        return self._view(spec, None) if dry_run else self._applied(name)
+        body = patched({}, values)
+        if dry_run:
+            with self._database.read() as connection:
+                editor = self._editor(connection, name)
+            return self._view(editor.add_job(name, body, dry_run=True), None)
+        with self._editing(name) as editor:
+            editor.add_job(name, body)
+        return self.get(name)
 
     def update(
         self,
@@ -146,14 +152,21 @@ class Jobs(ActingService):
                 hint="Change it where it was made, or switch it off with: tsuzuki job disable",
                 code="job_source",
             )
-        spec = self._editor().update_job(name, changes, removals, dry_run=dry_run)
-        return self._view(spec, view.job) if dry_run else self._applied(name)
+        if dry_run:
+            with self._database.read() as connection:
+                editor = self._editor(connection, name)
+            spec = editor.update_job(name, changes, removals, dry_run=True)
+            return self._view(spec, view.job)
+        with self._editing(name) as editor:
+            editor.update_job(name, changes, removals)
+        return self.get(name)
 
     def set_enabled(self, name: str, enabled: bool) -> JobView:
         view = self.get(name)
         if view.source is JobSource.FILE:
-            self._editor().set_enabled(name, enabled)
-            return self._applied(name)
+            with self._editing(name) as editor:
+                editor.set_enabled(name, enabled)
+            return self.get(name)
         with self._database.write() as connection:
             job_changes.set_enabled(connection, name, enabled, actor=self._actor)
         return self.get(name)
@@ -161,9 +174,12 @@ class Jobs(ActingService):
     def remove(self, name: str) -> None:
         """Remove a job where it is defined. Its runs and their history stay."""
         view = self.get(name)
-        if view.source is JobSource.FILE and view.sync_state is not SyncState.GONE:
-            ConfigEditor(self.require_file(), kinds=self._kinds).remove_job(name)
+        is_in_file = view.source is JobSource.FILE and view.sync_state is not SyncState.GONE
         with self._database.write() as connection:
+            if is_in_file:
+                jobs.hold(connection)
+                jobs.require_writable(connection)
+                ConfigEditor(self.require_file(), kinds=self._kinds).remove_job(name)
             job_changes.remove(connection, name, actor=self._actor)
 
     def create(self, name: str, body: Mapping[str, Any]) -> JobView:
@@ -257,9 +273,10 @@ class Jobs(ActingService):
             for name, body in bodies.items()
         ]
 
-    def apply(self, *, dry_run: bool = False) -> list[Change]:
+    def apply(self, *, dry_run: bool = False, additions_only: bool = False) -> list[Change]:
         """Make the database hold what the file says. Returns what changed (or would). Raises
-        `ConfigurationError` if an enabled job is of a refused kind; a disabled one stays as it is."""
+        `ConfigurationError` if an enabled job is of a refused kind; a disabled one stays as it is. With
+        `additions_only` raises `Conflict` if a job that is stored would be changed or removed."""
         if self._reload().file is None:
             return []
         if dry_run:
@@ -268,6 +285,8 @@ class Jobs(ActingService):
         with self._database.write() as connection:
             jobs.hold(connection)
             changes = self._changes(connection)
+            if additions_only:
+                job_changes.refuse_loss(changes)
             job_changes.carry_out(connection, changes, source=JobSource.FILE, actor=self._actor)
             return changes
 
@@ -295,20 +314,25 @@ class Jobs(ActingService):
                     code="unknown_key",
                 )
 
-    def _applied(self, name: str) -> JobView:
-        self.apply()
-        return self.get(name)
+    @contextmanager
+    def _editing(self, name: str) -> Iterator[ConfigEditor]:
+        """For a change of this job in the file, which is applied on leaving. The database is taken for writing
+        before: one that is locked or read-only refuses while the file is as it was."""
+        with self._database.write() as connection:
+            jobs.hold(connection)
+            jobs.require_writable(connection)
+            yield self._editor(connection, name)
+            changes = self._changes(connection)
+            job_changes.carry_out(connection, changes, source=JobSource.FILE, actor=self._actor)
 
-    def _refuse_taken(self, name: str) -> None:
-        with self._database.read() as connection:
-            stored = jobs.get_by_name(connection, name)
+    def _editor(self, connection: Connection, name: str) -> ConfigEditor:
+        """For the file, if all it says can be applied, and this job too: or an edit would be made and then
+        refused."""
+        file = self.require_file()
+        stored = jobs.get_by_name(connection, name)
         if stored is not None and stored.source is JobSource.DATABASE:
             raise job_changes.taken(name)
-
-    def _editor(self) -> ConfigEditor:
-        """For the file, if all it says can be applied: or an edit would be made and then refused."""
-        file = self.require_file()
-        self.apply(dry_run=True)
+        self._changes(connection)
         return ConfigEditor(file, kinds=self._kinds)
 
     def require_file(self) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tsuzuki.model.errors import SchemaMismatch, Unreachable
-from tsuzuki.store import backup
+from tsuzuki.store import backup, jobs
 from tsuzuki.store.inspection import Finding, inspect_database
 from tsuzuki.store.schema import migrate
 from tsuzuki.store.schema.migrate import Component, Upgrade
@@ -146,6 +146,11 @@ class Maintenance:
                 migrate.require_current(self._database, [component])
             except SchemaMismatch as problem:
                 self._refuse(name, problem)
+
+    def require_writable(self) -> None:
+        """Raises `Unreachable` or `NotPermitted` if nothing can be written: a standby, a read-only file."""
+        with self._database.write() as connection:
+            jobs.require_writable(connection)
 
     def check(self) -> list[Finding]:
         """Look at everything, change nothing."""

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Update,
     bindparam,
     cast,
+    false,
     insert,
     literal,
     select,
@@ -49,6 +50,15 @@ def hold(connection: Connection) -> None:
     """Lock all definitions against changes by other processes until this transaction ends: two processes that
     apply a file at the same time must not undo each other. SQLite has one writer anyway."""
     lock_until_commit(connection, CHANGES_LOCK_KEY)
+
+
+_CHANGE_NONE = update(job_definitions).where(false()).values(priority=job_definitions.c.priority)
+
+
+def require_writable(connection: Connection) -> None:
+    """Raises if this transaction cannot change a job, on a standby for example. PostgreSQL refuses no lock
+    there and no BEGIN, only a statement that could write."""
+    execute(connection, _CHANGE_NONE)
 
 
 _SPEC = parameters_for(job_definitions, *SPEC_COLUMNS)

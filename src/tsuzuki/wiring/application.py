@@ -230,7 +230,9 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
             database=database, webhooks=resources.configuration.webhooks, events=events
         ),
         maintenance=maintenance,
-        diagnosis=_diagnosis(resources, maintenance=maintenance, workers=workers, due=due),
+        diagnosis=_diagnosis(
+            resources, maintenance=maintenance, workers=workers, due=due, runs=runs, jobs=jobs
+        ),
         local_engine=local_engine,
         one_run_engine=partial(OneRunEngine, local_engine, clock=database.clock),
         refused_collectors=resources.refused,

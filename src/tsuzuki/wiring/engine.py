@@ -14,6 +14,7 @@ from tsuzuki.engine.executors.registry import ExecutorRegistry
 from tsuzuki.engine.process import Engine
 from tsuzuki.engine.role import Role
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.secrets import SecretMask
 from tsuzuki.services import bulk
 from tsuzuki.services.bulk_handler import bulk_handler
 from tsuzuki.store import jobs
@@ -63,6 +64,7 @@ def build_engine(
         archive=resources.log_archive(),
         coordination=resources.coordination(),
         renew_deadline=command.renew_deadline,
+        hide_secrets=SecretMask(partial(resources.configuration.secrets, resources.environ)).text,
     )
     return engine
 

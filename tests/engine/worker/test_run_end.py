@@ -6,8 +6,12 @@ from support.moving_clock import NOON
 from support.statement_recorder import recorded
 from support.worker_fixture import ME, WorkerFixture
 from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
+from tsuzuki.engine.worker.run_end import error_line
 from tsuzuki.engine.worker.step import WorkerStep
+from tsuzuki.model.run import Started
+from tsuzuki.model.secrets import SecretMask
 from tsuzuki.model.states import Reason, RunState
+from tsuzuki.store.runs.moves import RunEnd
 
 RUN_ENDS: list[tuple[Outcome, RunState, Reason | None, str | None]] = [
     (Succeeded(result={"n": 1}), RunState.SUCCEEDED, None, None),
@@ -60,3 +64,16 @@ def test_a_run_that_is_not_ours_any_more_is_not_ended_by_us(fixture: WorkerFixtu
         step = fixture.worker.tick(poll=False)
     assert (step, sent, fixture.worker.running) == (WorkerStep(), [], 0)
     assert fixture.run(execution.task.run.id).state is RunState.RUNNING
+
+
+def test_the_first_line_of_an_error_is_short_and_harmless_and_without_secrets() -> None:
+    def line(error: str | None) -> str | None:
+        end = RunEnd(run=Started(id=1, version=1, epoch=1), state=RunState.FAILED, error=error)
+        return error_line(end, SecretMask(lambda: ["hunter22"]).text)
+
+    assert line(None) is None
+    assert line("\n") is None
+    assert line("it broke\nand more") == "it broke"
+    assert line("\x1b[31mred\x1b[0m") == r"\x1b[31mred\x1b[0m"
+    assert line("no hunter22 at https://me:pass@host") == "no *** at https://me:***@host"
+    assert len(line("x" * 1000) or "") == 200

@@ -1,11 +1,15 @@
 """From the outcome of an execution to the move that ends its run, and to the retry delay it asks for."""
 
+from collections.abc import Callable
 from typing import assert_never
 
 from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
 from tsuzuki.engine.task import Task
 from tsuzuki.model.states import Reason, RunState
+from tsuzuki.model.visible_text import neutralise
 from tsuzuki.store.runs.moves import RunEnd
+
+ERROR_LINE_LENGTH_MAX = 200
 
 RETRY_AFTER_MAX_SECONDS = 366 * 86_400.0
 """Upper bound of a retry delay that a handler asks for: 366 days."""
@@ -42,6 +46,12 @@ def _end_of_stopped(task: Task, cause: StopCause) -> RunEnd | None:
         case _:
             assert_never(cause)
     return RunEnd(run=task.started, state=state, reason=reason, error=error)
+
+
+def error_line(end: RunEnd, hide_secrets: Callable[[str], str]) -> str | None:
+    """The first line of its error, for a log: short, without secrets and harmless on a terminal."""
+    first = next(iter((end.error or "").strip().splitlines()), "")
+    return neutralise(hide_secrets(first)[:ERROR_LINE_LENGTH_MAX]) or None
 
 
 def retry_after_of(outcome: Outcome) -> float | None:

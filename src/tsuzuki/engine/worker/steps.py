@@ -20,9 +20,11 @@ from tsuzuki.engine.wakeups.listener import WakeUpListener
 from tsuzuki.engine.wakeups.wakeup import ProcessWakeUps
 from tsuzuki.engine.worker.heartbeat import Heartbeat, HeartbeatResult
 from tsuzuki.engine.worker.identity import WorkerIdentity
+from tsuzuki.engine.worker.run_end import error_line
 from tsuzuki.engine.worker.step import WorkerStep
 from tsuzuki.engine.worker.worker import Worker
 from tsuzuki.model.clock import Clock
+from tsuzuki.model.secrets import mask_secrets
 from tsuzuki.model.states import RunState
 from tsuzuki.store.wakeups.channels import Channel
 
@@ -60,6 +62,7 @@ class WorkerSteps:
         jitter: Random,
         new_identity: Callable[[], WorkerIdentity],
         stays_to_lead: bool = False,
+        hide_secrets: Callable[[str], str] = mask_secrets,
     ) -> None:
         self._worker = worker
         self._heartbeat = heartbeat
@@ -73,6 +76,7 @@ class WorkerSteps:
         self._jitter = jitter
         self._new_identity = new_identity
         self._stays_to_lead = stays_to_lead
+        self._hide_secrets = hide_secrets
         self._drain_until: float | None = None
         """Until when what runs may go on, if an operator has ordered the drain."""
         self._polled_at = clock.monotonic()
@@ -177,7 +181,7 @@ class WorkerSteps:
         self._metrics.count_step(step, running=self._worker.running, now=self._clock.now())
         for (_, state), count in step.ends.items():
             self.ended[state] += count
-        _log_step(step)
+        _log_step(step, self._hide_secrets)
         if (step.ended and not step.refilled.is_full) or step.lost:
             self._wakeups.leader.wake()
             if self._lease.term is None:
@@ -282,7 +286,7 @@ class WorkerSteps:
                 return
 
 
-def _log_step(step: WorkerStep) -> None:
+def _log_step(step: WorkerStep, hide_secrets: Callable[[str], str]) -> None:
     """Each run that ended here, or was lost to another worker."""
     for task, end in step.ended if is_enabled_for(logging.INFO) else ():
         log.info(
@@ -291,6 +295,7 @@ def _log_step(step: WorkerStep) -> None:
             job=task.job_name,
             state=end.state.value,
             reason=end.reason.value if end.reason else None,
+            error=error_line(end, hide_secrets),
         )
     for task in step.lost:
         log.warning("run is no longer ours", run=task.run.id, job=task.job_name)
