@@ -39,6 +39,7 @@ from tsuzuki.collectors.feeds.tables import Step, StepState
 from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.engine.run_context import RunContext
+from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.store.sql.database import Connection, Database
 
 ReadPage: TypeAlias = Callable[[Item, RunFeed], Page]
@@ -348,12 +349,18 @@ class ItemSteps:
         )
         if outcome.state is OutboxState.SENT:
             return Advanced.POSTED
-        if (
-            outcome.state is OutboxState.UNSETTLED
-            and not self._posting.channel(account).can_look_up
-        ):
+        if outcome.state is OutboxState.UNSETTLED and self._is_for_person(outcome.post.account):
             return self._hold(work)
         raise PutOff(ItemReason.API_FAILED, outcome.error or "another run is sending the post")
+
+    def _is_for_person(self, account: str) -> bool:
+        """Whether only a person can say what becomes of an unsettled post: no later run can look for it, or send it
+        again without harm."""
+        try:
+            channel = self._posting.channel(account)
+        except ConfigurationError:
+            return True  # of an account that the feed had before
+        return not (channel.can_look_up or channel.is_idempotent)
 
     def _finish(self, connection: Connection, work: Work) -> None:
         now = self._database.now(connection)
