@@ -81,3 +81,20 @@ def test_a_post_that_only_a_person_can_settle_waits_for_one_under_another_accoun
     feeds_fixture.service.items.settle(["1"], was_sent=False)
     feeds_fixture.work()
     assert feeds_fixture.item() == POSTED_AFTER_A_RETRY
+
+
+@pytest.mark.parametrize("changed", [{"summary_prompt": "In one word."}, {"summary_characters": 40}])
+def test_the_text_that_a_person_approved_is_posted_whatever_the_feed_asks_for_by_then(
+    feeds_fixture: FeedsFixture, changed: dict[str, Any]
+) -> None:
+    feeds_fixture.feed = {"hold": True}
+    feeds_fixture.add()
+    feeds_fixture.work()
+    feeds_fixture.feed |= changed
+    feeds_fixture.work()
+    preview = feeds_fixture.service.previews.preview("1")
+    assert preview.body is not None
+    feeds_fixture.service.items.approve(["1"])
+    feeds_fixture.work()
+    assert feeds_fixture.posts == [preview.body.text]
+    assert feeds_fixture.gemini_server.count("*generateContent") == 2

@@ -150,7 +150,7 @@ class ItemSteps:
         self._learn_limits(work)
         done = last_done_of(work.steps, Step.SUMMARY)
         is_pending = work.item.state.status is ItemStatus.PENDING
-        if done is not None and done.prompt_version == _summary_version(work):
+        if done is not None and _is_wanted(done, work):
             # It was found worth a post before, and only the post is missing.
             work.note(is_worth=not is_pending)
             return self._post(work, str(done.result["text"]))
@@ -379,9 +379,9 @@ def _is_held(work: Work) -> bool:
     return work.feed.options.hold and not work.item.is_approved
 
 
-def _summary_version(work: Work) -> str:
-    """Of the prompt as the feed has it now: a summary by another one is not what is asked for any more."""
+def _is_wanted(summary: StepRecord, work: Work) -> bool:
+    """Whether a summary is posted as it is: a person has approved it, or it answers the prompt that the feed has
+    now."""
     item = work.item
-    return prompt_version(
-        summary_question(work.feed.options, title=item.title, url=item.url, text="")
-    )
+    question = summary_question(work.feed.options, title=item.title, url=item.url, text="")
+    return bool(item.is_approved) or summary.prompt_version == prompt_version(question)
