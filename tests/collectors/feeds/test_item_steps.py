@@ -83,7 +83,9 @@ def test_a_post_that_only_a_person_can_settle_waits_for_one_under_another_accoun
     assert feeds_fixture.item() == POSTED_AFTER_A_RETRY
 
 
-@pytest.mark.parametrize("changed", [{"summary_prompt": "In one word."}, {"summary_characters": 40}])
+@pytest.mark.parametrize(
+    "changed", [{"summary_prompt": "In one word."}, {"summary_characters": 40}]
+)
 def test_the_text_that_a_person_approved_is_posted_whatever_the_feed_asks_for_by_then(
     feeds_fixture: FeedsFixture, changed: dict[str, Any]
 ) -> None:

@@ -3,8 +3,8 @@
     draw ── page ── screening ── summary ── post ── processed
               └──────────┴──────────┴────────┴── deferred, or given up after too many times
 
-What is not the item's doing (a spent budget, a quota, a cap, a pause that a server asks for) gives it back as it was and
-closes its feed for a while.
+What is not the item's doing (a spent budget, a quota, a cap, a pause that a server asks for) gives it back as it was
+and closes its feed for a while.
 """
 
 from collections import Counter
