@@ -189,3 +189,39 @@ def test_a_post_of_an_account_that_the_feed_had_before_is_left_as_it_is(
     edit(feeds_fixture, article, "The bridge is built.")
     assert feeds_fixture.work()["process"]["changes"] == 0
     assert feeds_fixture.gemini.paid.count() == 2
+
+
+@sqlite_only
+def test_a_pause_asked_for_while_the_limits_are_read_does_not_fail_the_run(
+    feeds_fixture: FeedsFixture,
+) -> None:
+    article = posted(feeds_fixture, "edit")
+    feeds_fixture.database.clock.advance(86_400 + 1)
+    edit(feeds_fixture, article, "The bridge is built.")
+    feeds_fixture.mastodon_server.faults.add(Fault(path="*/instance*", status=429))
+    result = feeds_fixture.work()["process"]
+    assert result["changes"] == 0
+    assert "429" in result["closed"]["news"]["why"]
+    feeds_fixture.database.clock.advance(3_601)
+    assert feeds_fixture.work()["process"]["changes"] == 1
+    assert feeds_fixture.gemini.paid.count() == 3
+
+
+@sqlite_only
+def test_a_change_that_is_too_long_for_any_day_does_not_keep_others_back(
+    feeds_fixture: FeedsFixture,
+) -> None:
+    feeds_fixture.options = {"retry_limit": 1}
+    long = posted(feeds_fixture, "edit")
+    short = feeds_fixture.add("A school opens", summary="First.", page=plain("It is planned."))
+    feeds_fixture.work()
+    feeds_fixture.feed |= {"budget": {"tokens_per_day": 5_000}}
+    feeds_fixture.database.clock.advance(86_400)
+    edit(feeds_fixture, long, "The bridge is built. " * 2_000)
+    edit(feeds_fixture, short, "The school is built.")
+    assert feeds_fixture.work()["process"]["changes"] == 1
+    feeds_fixture.server.forget_requests()
+    for _ in range(4):
+        feeds_fixture.database.clock.advance(86_400)
+        assert feeds_fixture.work()["process"]["closed"] == {}
+    assert feeds_fixture.server.count("/articles/*") == 1, "it is given up in the end"

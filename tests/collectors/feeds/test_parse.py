@@ -2,17 +2,20 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsuzuki.collectors.feeds import document
+from tsuzuki.collectors.feeds import parse as parse_module
 from tsuzuki.collectors.feeds.document import ENTRIES_MAX
 from tsuzuki.collectors.feeds.entry import Attachment, Image, ParsedFeed
 from tsuzuki.collectors.feeds.markup import plain_text
 from tsuzuki.collectors.feeds.parse import parse_feed
 from tsuzuki.collectors.kit.errors import SourceFailed, SourceRefused, SourceUnavailable
+from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.sandbox.exchange import Request
 from tsuzuki.sandbox.feed_site import Article, Enclosure, Feed, FeedSite, Format, Media
 from tsuzuki.sandbox.feed_site.traps import TRAPS, add_trap, trap_path
@@ -283,3 +286,66 @@ def test_text_that_is_made_to_be_slow_is_not() -> None:
         document.check_document(b"<html>" + b"<link " * 250_000, url=URL)
     assert document.is_cut_off_in_link(b"<item>" + b"<link href " * 250_000)
     assert list(document.single_entry_documents(b"<item>" * 250_000)) == []
+    declared = b"".join(b'<!ENTITY e%d "x">' % number for number in range(100_000))
+    assert document.without_bombs(declared + b"&e1; " * 200_000)
+    long = b'<!ENTITY e "%b">' % (b"x" * 1_000) + b"&e; " * 2_000
+    assert document.without_bombs(long + b"<!ENTITY" * 250_000).startswith(b"&e; ")
+
+
+def test_entities_that_blow_a_document_up_are_taken_out_however_many_there_are() -> None:
+    declared = b"<!ENTITY a \"%b\"><!ENTITY b '%b'>" % (b"x" * 1_000, b"y" * 1_000)
+    used = b"&a;&b;&amp;"
+    assert document.without_bombs(declared + used * 400) == declared + used * 400
+    assert document.without_bombs(declared + used * 600) == used * 600
+
+
+def _stumbles_over_the_whole(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The parser raises for a document of several entries. Returns the sizes of what it was given."""
+    parsed_sizes: list[int] = []
+    feedparser = parse_module._feedparser
+
+    def stumble(body: bytes, *about: Any) -> Any:
+        parsed_sizes.append(len(body))
+        if body.count(b"<item>") > 1:
+            raise ValueError("a hostile value")
+        return feedparser(body, *about)
+
+    monkeypatch.setattr(parse_module, "_feedparser", stumble)
+    return parsed_sizes
+
+
+def test_a_document_that_would_be_parsed_again_and_again_for_its_entries_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes = _stumbles_over_the_whole(monkeypatch)
+    large = "<!--" + "x" * 200_000 + "-->"
+    with pytest.raises(SourceRefused) as raised:
+        parse(large + rss(*["<title>T</title><link>https://a.example/1</link>"] * 1_000))
+    assert raised.value.specific_code == "too_large"
+    assert len(sizes) == 2, "only the whole"
+
+
+def test_entries_without_an_end_of_their_own_are_not_each_the_rest_of_the_document() -> None:
+    with pytest.raises(SourceRefused):
+        list(document.single_entry_documents(b"<item </item " * 10_000 + b" " * 100_000 + b">"))
+    assert list(document.single_entry_documents(b"<item </item " * 10_000)) == []
+
+
+def test_a_run_that_is_to_stop_does_not_parse_the_rest_of_the_entries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes = _stumbles_over_the_whole(monkeypatch)
+    entry = "<title>T</title><link>https://a.example/1</link>"
+
+    def stop_after_two() -> None:
+        if len(sizes) == 4:
+            raise RunStopped
+
+    with pytest.raises(RunStopped):
+        parse_feed(
+            rss(*[entry] * 100).encode(),
+            url=URL,
+            headers={},
+            now=NOW,
+            before_entry=stop_after_two,
+        )

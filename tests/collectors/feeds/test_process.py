@@ -14,7 +14,7 @@ from tsuzuki.collectors.feeds.tables import WaitingState
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.sandbox.faults import Fault
-from tsuzuki.sandbox.gemini import GeminiCase
+from tsuzuki.sandbox.gemini import KEY, GeminiCase
 from tsuzuki.sandbox.mastodon import KeyMode, WriteCase
 
 from .feeds_fixture import FeedsFixture
@@ -276,6 +276,43 @@ def test_a_budget_stops_before_the_request_and_goes_on_when_it_is_open(
     feeds_fixture.work()
     assert feeds_fixture.item() == POSTED
     assert feeds_fixture.gemini.paid.count() == 2
+
+
+@sqlite_only
+@pytest.mark.parametrize("place", ["all", "model", "feed"])
+def test_an_article_that_is_too_long_for_any_day_is_put_off_and_does_not_keep_others_back(
+    feeds_fixture: FeedsFixture, place: str
+) -> None:
+    budget = {"budget": {"tokens_per_day": 5_000}}
+    feeds_fixture.options = {"retry_limit": 1}
+    if place == "feed":
+        feeds_fixture.feed = budget
+    elif place == "all":
+        feeds_fixture.section = budget
+    else:
+        model = {"provider": "gemini", "base_url": feeds_fixture.gemini_server.url, "api_key": KEY}
+        feeds_fixture.section = {"models": {"default": {**model, **budget}}}
+    feeds_fixture.add("A long one", text="The bridge was opened. " * 2_000)
+    feeds_fixture.add("A short one")
+    feeds_fixture.work()
+    long, short = feeds_fixture.items()
+    assert (long["status"], long["reason"]) == (ItemStatus.DEFERRED, ItemReason.FILE_TOO_LARGE)
+    assert (short["status"], short["reason"]) == (ItemStatus.PROCESSED, ItemReason.NONE)
+    feeds_fixture.database.clock.advance(86_400)
+    feeds_fixture.work()
+    long, _short = feeds_fixture.items()
+    assert long["reason"] == ItemReason.RETRY_LIMIT_EXCEEDED
+    assert feeds_fixture.gemini.paid.count() == 2
+
+
+@sqlite_only
+def test_a_budget_of_0_leaves_the_items_as_they_are(feeds_fixture: FeedsFixture) -> None:
+    feeds_fixture.section = {"budget": {"tokens_per_day": 1}}
+    feeds_fixture.feed = {"budget": {"tokens_per_day": 0}}
+    feeds_fixture.add()
+    result = feeds_fixture.work()["process"]
+    assert feeds_fixture.item() == (ItemStatus.UNPROCESSED, None, 0)
+    assert "`tokens_per_day`, 0 of 0 used" in result["closed"]["news"]["why"]
 
 
 # --- what the account does --------------------------------------------------------------------------

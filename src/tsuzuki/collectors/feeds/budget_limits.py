@@ -54,6 +54,11 @@ class Refusal:
     open_at: datetime | None
 
     @property
+    def is_for_its_size(self) -> bool:
+        """Whether a smaller request would have room some day: a limit of 0 leaves none for any."""
+        return self.open_at is None and self.allowed > 0
+
+    @property
     def sentence(self) -> str:
         kind, _, name = self.scope.partition(":")
         of = {"all": "all feeds", "model": f"the model {name}", "feed": "the feed"}[kind]
@@ -126,5 +131,7 @@ def refusal_of(
     return max(found, key=_duration, default=None)
 
 
-def _duration(refusal: Refusal) -> tuple[bool, datetime]:
-    return refusal.open_at is None, refusal.open_at or datetime.min.replace(tzinfo=UTC)
+def _duration(refusal: Refusal) -> tuple[bool, bool, datetime]:
+    """A limit that no request meets lasts longer than one that this request does not."""
+    open_at = refusal.open_at or datetime.min.replace(tzinfo=UTC)
+    return refusal.open_at is None, refusal.allowed == 0, open_at

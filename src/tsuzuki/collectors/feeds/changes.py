@@ -5,14 +5,16 @@ before the edit or the reply leaves, and a run that continues after a crash take
 leaves the item as it is.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 
 from tsuzuki.collectors.feeds.feed_set import Closure, FeedSet, RunFeed
 from tsuzuki.collectors.feeds.item_steps import ReadPage
+from tsuzuki.collectors.feeds.items import ItemReason
 from tsuzuki.collectors.feeds.model.prompts import summary_question
-from tsuzuki.collectors.feeds.model.protocol import ModelBlocked, ModelUnavailable
+from tsuzuki.collectors.feeds.model.protocol import ModelBlocked, ModelUnavailable, Question
 from tsuzuki.collectors.feeds.model_calls import BudgetSpent, Call, ModelCalls, result_of
 from tsuzuki.collectors.feeds.options import FeedsOptions, OnChange
 from tsuzuki.collectors.feeds.output_guard import OutputRefused
@@ -22,7 +24,7 @@ from tsuzuki.collectors.feeds.posting import Posting
 from tsuzuki.collectors.feeds.queries import items, posts, steps
 from tsuzuki.collectors.feeds.queries.items import Item
 from tsuzuki.collectors.feeds.queries.posts import ChangedPost, Post
-from tsuzuki.collectors.feeds.queries.steps import BLOCKED, StepEnd
+from tsuzuki.collectors.feeds.queries.steps import BLOCKED, StepEnd, StepRecord
 from tsuzuki.collectors.feeds.tables import PostKind, Step, StepState
 from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
 from tsuzuki.collectors.kit.outbox import OutboxState
@@ -138,13 +140,15 @@ class PostChanges:
         summary = self._stored_summary(change)
         if summary is None:
             summary = self._summarise(feed, item, self._page(feed, item))
+        with self._pausing(change.post.account):
+            limits = self._posting.limits(change.post.account)
         body = compose_post(
             feed.options,
             title=item.title,
             url=item.url,
             canonical_url=item.canonical_url,
             summary=summary,
-            limits=self._posting.limits(change.post.account),
+            limits=limits,
             author=item.author,
             feed_title=feed.title,
         )
@@ -167,17 +171,23 @@ class PostChanges:
         return self._send(intended)
 
     def _send(self, post: Post) -> bool:
-        try:
+        with self._pausing(post.account):
             outcome = self._posting.send(post, on_sent=lambda _connection, _post: None)
-        except RateLimitedUntil as limited:
-            closure = Closure(why=limited.message, until=limited.until)
-            self._feeds.close_account(post.account, closure)
-            raise _Failed(limited.message) from None
         if outcome.state is OutboxState.SENT:
             self._log(
                 f"The post of item {post.item_id} has its {post.kind.value}: the article changed"
             )
         return outcome.state is OutboxState.SENT
+
+    @contextmanager
+    def _pausing(self, account: str) -> Iterator[None]:
+        """If the account's server asks for a pause, nothing more is told there until then. Raises `_Failed`."""
+        try:
+            yield
+        except RateLimitedUntil as limited:
+            closure = Closure(why=limited.message, until=limited.until)
+            self._feeds.close_account(account, closure)
+            raise _Failed(limited.message) from None
 
     # --- page and summary -----------------------------------------------------------------------
 
@@ -217,17 +227,17 @@ class PostChanges:
     def _summarise(self, feed: RunFeed, item: Item, page: Page) -> str:
         """The summary of the page, stored; by one request, or as it was before."""
         question = summary_question(feed.options, title=item.title, url=item.url, text=page.text)
-        with self._run.transaction() as connection:
-            now = self._database.now(connection)
-            known = self._calls.known(steps.of_item(connection, item.id), feed, question)
-            if known is None:
-                call = self._calls.start(
-                    connection, item, feed, question, run_id=self._run.id, now=now
-                )
-        if known is not None:
+        try:
+            known = self._known_or_call(feed, item, question)
+        except BudgetSpent as problem:
+            if problem.refusal.is_for_its_size:
+                self._fail_for_size(item, problem)
+            raise
+        if isinstance(known, StepRecord):
             if known.state is StepState.FAILED:
                 raise _Failed(f"refused before: {known.error}")
             return str(known.result["text"])
+        call = known
         try:
             answer = call.model.ask(question)
         except SourceFailed as problem:
@@ -236,6 +246,31 @@ class PostChanges:
         with self._run.transaction() as connection:
             self._calls.finish(connection, call, answer, now=self._database.now(connection))
         return str(result_of(answer)["text"])
+
+    def _known_or_call(self, feed: RunFeed, item: Item, question: Question) -> StepRecord | Call:
+        """How the question was answered before, or a call that is recorded."""
+        with self._run.transaction() as connection:
+            now = self._database.now(connection)
+            earlier = steps.of_item(connection, item.id)
+            return self._calls.known(earlier, feed, question) or self._calls.start(
+                connection, item, feed, question, run_id=self._run.id, now=now
+            )
+
+    def _fail_for_size(self, item: Item, problem: BudgetSpent) -> None:
+        """The article is too long for any day of the budget. Stored, so that it is not tried for ever."""
+        words = f"the text is too long for any day: {problem}"
+        with self._run.transaction() as connection:
+            now = self._database.now(connection)
+            steps.record(
+                connection,
+                item_id=item.id,
+                run_id=self._run.id,
+                step=Step.SUMMARY,
+                end=StepEnd(error_code=ItemReason.FILE_TOO_LARGE.name.lower(), error=words),
+                started_at=now,
+                now=now,
+            )
+        raise _Failed(words) from None
 
     def _fail(self, feed: RunFeed, call: Call, problem: SourceFailed) -> None:
         """Store that there was no answer. Raises `_Failed` unless the problem stops the job."""

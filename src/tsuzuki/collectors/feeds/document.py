@@ -6,6 +6,7 @@ like feeds with few entries. So what is not a feed is refused here.
 
 import html
 import re
+from collections import Counter
 from collections.abc import Iterator
 from urllib.parse import urljoin, urlsplit
 
@@ -18,6 +19,9 @@ TAGS_MAX = 1_000_000
 EXPANSION_BYTES_MAX = 1_000_000
 """How much the entities that a document declares may add to it."""
 
+ENTRY_DOCUMENTS_BYTES_MAX = 100_000_000
+"""How much the documents of single entries may be together: each has the head of the whole."""
+
 _HEAD_BYTES = 4_096
 _FEED_TAG = re.compile(rb"<(?:[\w.-]+:)?(?:rss|feed|rdf|channel)\b", re.IGNORECASE)
 _HTML_TAG = re.compile(rb"<!doctype\s+html|<html\b|<head\b|<body\b", re.IGNORECASE)
@@ -26,6 +30,7 @@ _ENTRY_TAG = re.compile(rb"<(/?)(?:[\w.-]+:)?(?:item|entry)(?=[\s>/])", re.IGNOR
 _LINK_TAG = re.compile(rb"</?link\b[^<>]*>", re.IGNORECASE)
 _ENTITY = re.compile(rb"<!ENTITY\s+([\w.-]+)\s+(?:\"([^\"]*)\"|'([^']*)')\s*>")
 _ENTITY_TAG = re.compile(rb"<!ENTITY[^>]*>")
+_ENTITY_USE = re.compile(rb"&([\w.-]+);")
 _REFERENCE = re.compile(rb"&#(?:[xX]([0-9a-fA-F]{1,4000})|([0-9]{1,4000}));?")
 _FEED_TYPE = re.compile(rb"application/(?:rss|atom)\+xml", re.IGNORECASE)
 _HREF = re.compile(r"href\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)
@@ -86,12 +91,16 @@ def without_bombs(body: bytes) -> bytes:
     """The document without its entities if they would blow it up. The parser expands those of plain text."""
     flat = _flat(body)
     entities = [(one[1], one[2] or one[3] or b"") for one in _ENTITY.finditer(flat)]
-    added = sum(len(value) * flat.count(b"&%b;" % name) for name, value in entities)
+    # Counted for all of them at once: a document may declare a million.
+    uses = Counter(_ENTITY_USE.findall(flat)) if entities else Counter()
+    added = sum(len(value) * uses[name] for name, value in entities)
     if added <= EXPANSION_BYTES_MAX:
         return body
     if flat is not body:
         raise SourceRefused("the feed declares entities that blow it up", code="too_large")
-    return _ENTITY_TAG.sub(b"", body)
+    # Up to the last `>`: after it the rule would look to the end from each declaration.
+    end = body.rfind(b">") + 1
+    return _ENTITY_TAG.sub(b"", body[:end]) + body[end:]
 
 
 def with_valid_references(body: bytes) -> bytes:
@@ -100,18 +109,29 @@ def with_valid_references(body: bytes) -> bytes:
 
 
 def single_entry_documents(body: bytes) -> Iterator[bytes]:
-    """A document for each entry, with the head and the end of the whole."""
+    """A document for each entry, with the head and the end of the whole. Raises `SourceRefused` if they are too much
+    together."""
     starts_and_ends: list[tuple[int, int]] = []
     start = None
     for tag in _ENTRY_TAG.finditer(body):
         if not tag[1]:
             start = tag.start()
         elif start is not None:
-            starts_and_ends.append((start, body.find(b">", tag.end()) + 1))
+            end = body.find(b">", tag.end()) + 1
+            if end == 0:
+                break
+            starts_and_ends.append((start, end))
             start = None
     if not starts_and_ends:
         return
     head, rest = body[: starts_and_ends[0][0]], body[starts_and_ends[-1][1] :]
+    size = sum(len(head) + end - start + len(rest) for start, end in starts_and_ends)
+    if size > ENTRY_DOCUMENTS_BYTES_MAX:
+        raise SourceRefused(
+            "the parser stumbles over the feed, which is too large to be parsed entry by entry",
+            hint="Look for a feed of the newest entries only.",
+            code="too_large",
+        )
     for start, end in starts_and_ends:
         yield head + body[start:end] + rest
 

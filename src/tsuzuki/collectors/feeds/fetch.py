@@ -190,6 +190,7 @@ class FeedFetcher:
                 url=document.url,
                 headers=document.headers,
                 now=self._database.clock.now(),
+                before_entry=self._run.raise_if_cancelled,
             )
         except SourceFailed as failure:
             self._store_failure(feed, Refused(failure=failure))

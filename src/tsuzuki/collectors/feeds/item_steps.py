@@ -39,6 +39,7 @@ from tsuzuki.collectors.feeds.tables import Step, StepState
 from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.engine.run_context import RunContext
+from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.store.sql.database import Connection, Database
 
 ReadPage: TypeAlias = Callable[[Item, RunFeed], Page]
@@ -149,7 +150,7 @@ class ItemSteps:
         self._learn_limits(work)
         done = last_done_of(work.steps, Step.SUMMARY)
         is_pending = work.item.state.status is ItemStatus.PENDING
-        if done is not None and done.prompt_version == _summary_version(work):
+        if done is not None and _is_wanted(done, work):
             # It was found worth a post before, and only the post is missing.
             work.note(is_worth=not is_pending)
             return self._post(work, str(done.result["text"]))
@@ -348,12 +349,18 @@ class ItemSteps:
         )
         if outcome.state is OutboxState.SENT:
             return Advanced.POSTED
-        if (
-            outcome.state is OutboxState.UNSETTLED
-            and not self._posting.channel(account).can_look_up
-        ):
+        if outcome.state is OutboxState.UNSETTLED and self._is_for_person(outcome.post.account):
             return self._hold(work)
         raise PutOff(ItemReason.API_FAILED, outcome.error or "another run is sending the post")
+
+    def _is_for_person(self, account: str) -> bool:
+        """Whether only a person can say what becomes of an unsettled post: no later run can look for it, or send it
+        again without harm."""
+        try:
+            channel = self._posting.channel(account)
+        except ConfigurationError:
+            return True  # of an account that the feed had before
+        return not (channel.can_look_up or channel.is_idempotent)
 
     def _finish(self, connection: Connection, work: Work) -> None:
         now = self._database.now(connection)
@@ -372,9 +379,9 @@ def _is_held(work: Work) -> bool:
     return work.feed.options.hold and not work.item.is_approved
 
 
-def _summary_version(work: Work) -> str:
-    """Of the prompt as the feed has it now: a summary by another one is not what is asked for any more."""
+def _is_wanted(summary: StepRecord, work: Work) -> bool:
+    """Whether a summary is posted as it is: a person has approved it, or it answers the prompt that the feed has
+    now."""
     item = work.item
-    return prompt_version(
-        summary_question(work.feed.options, title=item.title, url=item.url, text="")
-    )
+    question = summary_question(work.feed.options, title=item.title, url=item.url, text="")
+    return bool(item.is_approved) or summary.prompt_version == prompt_version(question)

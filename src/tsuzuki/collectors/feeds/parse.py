@@ -5,9 +5,9 @@ by itself.
 """
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import feedparser  # type: ignore[import-untyped] # it has no types
 
@@ -18,11 +18,21 @@ from tsuzuki.collectors.feeds.identity import fingerprints_of, shares_guids
 from tsuzuki.collectors.feeds.markup import plain_text
 from tsuzuki.collectors.kit.errors import SourceRefused
 
+BeforeEntry: TypeAlias = Callable[[], None]
+"""Called before each entry that is parsed by itself, which may take long; may raise to stop that."""
+
 _HEADERS = ("content-type", "content-language")
 _CUT_OFF = "the document ends inside it, before its link"
 
 
-def parse_feed(body: bytes, *, url: str, headers: Mapping[str, str], now: datetime) -> ParsedFeed:
+def parse_feed(
+    body: bytes,
+    *,
+    url: str,
+    headers: Mapping[str, str],
+    now: datetime,
+    before_entry: BeforeEntry = lambda: None,
+) -> ParsedFeed:
     """Parse a document. `url` is where it was found, against which relative links are resolved.
 
     Raises `SourceUnavailable` for an empty body and a page for people, `SourceRefused` for anything else that
@@ -30,7 +40,7 @@ def parse_feed(body: bytes, *, url: str, headers: Mapping[str, str], now: dateti
     """
     document.check_document(body, url=url)
     body = document.without_bombs(body)
-    feed, raws, unparsed = _parse(body, url, headers)
+    feed, raws, unparsed = _parse(body, url, headers, before_entry)
     is_cut_off = document.is_cut_off(body)
     drafts: list[Draft] = []
     unusable_entries = list(unparsed)
@@ -59,7 +69,7 @@ def parse_feed(body: bytes, *, url: str, headers: Mapping[str, str], now: dateti
 
 
 def _parse(
-    body: bytes, url: str, headers: Mapping[str, str]
+    body: bytes, url: str, headers: Mapping[str, str], before_entry: BeforeEntry
 ) -> tuple[dict[str, Any], list[Any], Sequence[Unusable]]:
     """What the feed says of itself, its entries, and those that could not be parsed."""
     parsed = _parsed_or_none(body, url, headers)
@@ -67,7 +77,7 @@ def _parse(
         body = document.with_valid_references(body)
         parsed = _parsed_or_none(body, url, headers)
     if parsed is None:
-        return _parse_one_by_one(body, url, headers)
+        return _parse_one_by_one(body, url, headers, before_entry)
     if not parsed["entries"] and not parsed.get("version"):
         raise document.not_a_feed(body)
     return dict(parsed["feed"]), list(parsed["entries"]), ()
@@ -81,12 +91,13 @@ def _parsed_or_none(body: bytes, url: str, headers: Mapping[str, str]) -> Any:
 
 
 def _parse_one_by_one(
-    body: bytes, url: str, headers: Mapping[str, str]
+    body: bytes, url: str, headers: Mapping[str, str], before_entry: BeforeEntry
 ) -> tuple[dict[str, Any], list[Any], Sequence[Unusable]]:
     feed: dict[str, Any] = {}
     raws: list[Any] = []
     unparsed: list[Unusable] = []
     for text in document.single_entry_documents(body):
+        before_entry()
         try:
             parsed = _feedparser(text, url, headers)
         except Exception as problem:  # noqa: BLE001 -- one entry is lost, and recorded, not the feed

@@ -165,11 +165,15 @@ class Posting:
     def send(
         self, post: Post, *, on_sent: OnSent, on_failed: OnFailed | None = None
     ) -> PostOutcome:
-        """Send a post that this run intends. Raises `AccountStopped`, `RateLimitedUntil` and `SourceUnavailable` if
-        it was surely not taken: then it is INTENDED, and its item untouched."""
+        """Send a post that this run intends. Raises `AccountStopped`, `RateLimitedUntil`, `SourceUnavailable` and
+        `ConfigurationError` if it was surely not taken: then it is INTENDED, and its item untouched."""
         if post.state is not OutboxState.SENDING or post.sent_by_run != self._run.id:
             return self._as_it_stands(post, on_sent, on_failed)
-        channel = self.channel(post.account)
+        try:
+            channel = self.channel(post.account)
+        except ConfigurationError as wrong:
+            self._release(post, wrong)
+            raise
         problem: SourceFailed | None = None
         for _ in range(ATTEMPTS_MAX):
             started = self._database.clock.monotonic()
@@ -334,7 +338,7 @@ class Posting:
             count = self._posted_in_run.get(post.feed_id, 0)
             self._posted_in_run[post.feed_id] = count + 1
 
-    def _release(self, post: Post, failed: SourceFailed) -> None:
+    def _release(self, post: Post, failed: SourceFailed | ConfigurationError) -> None:
         self._move(post, OutboxState.SENDING, OutboxState.INTENDED, failed.message, None)
         self._note_limit(post, failed)
 

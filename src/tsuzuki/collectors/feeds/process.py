@@ -3,8 +3,8 @@
     draw ── page ── screening ── summary ── post ── processed
               └──────────┴──────────┴────────┴── deferred, or given up after too many times
 
-What is not the item's doing (a budget, a quota, a cap, a pause that a server asks for) gives it back as it was and
-closes its feed for a while.
+What is not the item's doing (a spent budget, a quota, a cap, a pause that a server asks for) gives it back as it was
+and closes its feed for a while.
 """
 
 from collections import Counter
@@ -190,8 +190,7 @@ class ItemProcessing:
             self._watch_model(work)
             self._defer(work, put_off)
         except BudgetSpent as problem:
-            self._give_back(work)
-            self._close_for_budget(work.feed, problem.refusal)
+            self._refuse(work, problem.refusal)
         except CapReached as reached:
             self._give_back(work)
             self._close_at_cap(work.feed, reached.open_at)
@@ -269,6 +268,16 @@ class ItemProcessing:
         self._log(
             f"Model {model} is not asked until {limited.until:%Y-%m-%d %H:%MZ}: {limited.message}"
         )
+
+    def _refuse(self, work: Work, refusal: Refusal) -> None:
+        """A budget leaves no room. Given back, an article that is too long for any day would be drawn first in every
+        run, and stop all that the budget is for."""
+        if refusal.is_for_its_size:
+            words = f"its text is too long for any day: {refusal.sentence}"
+            self._defer(work, PutOff(ItemReason.FILE_TOO_LARGE, words))
+        else:
+            self._give_back(work)
+            self._close_for_budget(work.feed, refusal)
 
     def _close_for_budget(self, feed: RunFeed, refusal: Refusal) -> None:
         closure = Closure(why=refusal.sentence, until=refusal.open_at)

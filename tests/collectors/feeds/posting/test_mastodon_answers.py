@@ -1,12 +1,21 @@
 """What Mastodon answers decides what becomes of a post: refused, kept back, looked for; and how long it may be."""
 
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 import pytest
 
+from support.certificates import make_certificate
+from support.threads import TIMEOUT_SECONDS
 from tsuzuki.collectors.feeds.channels.protocol import AccountStopped, Outgoing, PostRefused, Sent
-from tsuzuki.collectors.kit.errors import RateLimitedUntil
+from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceUnavailable
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.mastodon import TOKEN, WriteCase
+from tsuzuki.sandbox.server import StandIn
 
 from .posting_fixture import ON_SQLITE, PostingFixture
 
@@ -159,3 +168,52 @@ def test_an_older_server_tells_its_limits_in_the_older_way(news: PostingFixture)
     news.mastodon.settings.max_characters = 777
     limits = news.start().posting.limits("default")
     assert (limits.characters_max, limits.characters_per_url) == (777, 23)
+
+
+# --- TLS ------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def closing_during_the_handshake() -> Iterator[str]:
+    """The address of a server that reads what a client says first, and closes."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=close_each, args=(listener,), daemon=True)
+        thread.start()
+        yield f"https://127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(TIMEOUT_SECONDS)
+
+
+def close_each(listener: socket.socket) -> None:
+    while True:
+        try:
+            link, _ = listener.accept()
+        except OSError:
+            return
+        with link:
+            link.recv(65_536)
+
+
+@ON_SQLITE
+def test_a_handshake_that_is_cut_off_is_a_failure_of_the_moment(news: PostingFixture) -> None:
+    with closing_during_the_handshake() as url:
+        news.accounts["default"]["base_url"] = url
+        run = news.start()
+        assert run.post(1) is OutboxState.UNSETTLED
+        with pytest.raises(SourceUnavailable, match="SSL"):
+            run.posting.channel("default").read_limits()
+
+
+@ON_SQLITE
+def test_a_certificate_that_is_not_good_stops_the_account(
+    news: PostingFixture, tmp_path: Path
+) -> None:
+    tls = make_certificate(tmp_path).server_context()
+    with StandIn(news.mastodon, tls=tls) as server:
+        news.accounts["default"]["base_url"] = server.url
+        run = news.start()
+        post = run.intend(1)
+        with pytest.raises(AccountStopped, match="certificate"):
+            run.send(post)
+    assert news.state(1) == "intended"
+    assert news.texts() == []

@@ -155,3 +155,11 @@ def test_an_account_that_is_not_set_up_is_told(
     with pytest.raises(ConfigurationError, match=said) as wrong:
         hooked.start().posting.channel(account)
     assert account == "hook" or 'Did you mean "hook"?' in (wrong.value.hint or "")
+
+
+def test_a_post_whose_account_is_not_set_up_surely_did_not_arrive(hooked: PostingFixture) -> None:
+    run = hooked.start()
+    post = run.intend(1, account="hok")
+    with pytest.raises(ConfigurationError):
+        run.send(post)
+    assert hooked.state(1) == "intended"

@@ -6,13 +6,13 @@ answer a second use with an error. What arrived is found by its link among the a
 
 import html
 import re
+import ssl
 from collections.abc import Callable, Collection, Iterator
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from mastodon import Mastodon, MastodonError
-from requests.exceptions import SSLError
 
 from tsuzuki.collectors.feeds.channels.mastodon_session import MastodonSession, Redirected
 from tsuzuki.collectors.feeds.channels.protocol import (
@@ -176,9 +176,19 @@ def _no_answer(problem: MastodonError, said: str) -> SourceFailed:
     """Only a redirect and a bad certificate say for sure that nothing was taken."""
     if isinstance(problem.__context__, Redirected):
         return AccountStopped("Mastodon sends its callers elsewhere", hint=_HINT_ADDRESS)
-    if isinstance(problem.__context__, SSLError):
+    if _is_certificate_refused(problem):
         return AccountStopped(f"Mastodon's certificate is not good: {said}", hint=_HINT_ADDRESS)
     return OutcomeUnknown(f"Mastodon did not answer: {said}")
+
+
+def _is_certificate_refused(problem: BaseException) -> bool:
+    """Other errors of TLS may be those of a moment, or come after the post was sent."""
+    found: BaseException | None = problem
+    while found is not None and not isinstance(found, ssl.SSLCertVerificationError):
+        # requests and urllib3 name what they wrap as an argument, or only by the chain.
+        wrapped = next((one for one in found.args if isinstance(one, BaseException)), None)
+        found = wrapped or found.__cause__ or found.__context__
+    return found is not None
 
 
 def link_key(url: str) -> str:

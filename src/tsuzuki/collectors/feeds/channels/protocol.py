@@ -6,6 +6,7 @@ What `send` raises tells what is known:
     PostRefused       it has not, and never will
     AccountStopped    it has not; nothing can be posted until a person mends the account or its settings
     RateLimitedUntil  it has not; from `until` on it may
+    NotConnected      it has not, as there was no connection; another time there may be
 """
 
 from collections.abc import Collection, Mapping

@@ -22,7 +22,7 @@ from tsuzuki.collectors.feeds.channels.protocol import (
     PostRefused,
     Sent,
 )
-from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
+from tsuzuki.collectors.kit.errors import NotConnected, RateLimitedUntil, SourceFailed
 from tsuzuki.collectors.kit.http import HttpClient, HttpResponse
 from tsuzuki.collectors.kit.retry_after import seconds_asked
 from tsuzuki.model.clock import Clock
@@ -78,10 +78,10 @@ class WebhookChannel:
         }
         try:
             answer = self._client.post(query=self._query, body=body, headers=headers)
-        except SourceUnavailable as problem:
-            raise OutcomeUnknown(problem.message) from None
+        except NotConnected:
+            raise  # surely not sent
         except SourceFailed as problem:
-            # It answered more than is read: what it was cannot be told.
+            # No answer, or more than is read: what it was cannot be told.
             raise OutcomeUnknown(problem.message) from None
         if 200 <= answer.status < 300:
             return Sent(remote_id=post.key)

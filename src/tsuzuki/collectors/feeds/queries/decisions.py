@@ -30,7 +30,7 @@ _REQUEUE = (
     .values(**parameters_for(items, "status", "reason", "retry_count", "last_checked_at"))
 )
 _WAIT_AGAIN = insert(waiting_items).values(
-    **parameters_for(waiting_items, "item_id", "feed_id", "order_at"),
+    **parameters_for(waiting_items, "item_id", "feed_id", "order_at", "is_approved"),
     state=WaitingState.READY.value,
     is_pending=false(),
 )
@@ -46,9 +46,11 @@ def end_backoff(connection: Connection, item_id: int) -> bool:
     return execute(connection, _END_BACKOFF, {"that_item": item_id}).rowcount == 1
 
 
-def requeue(connection: Connection, item: Item, *, now: datetime) -> bool:
-    """Have a processed item worked on again. False if it has changed since it was read. Raises `Conflict` if it
-    was posted."""
+def requeue(
+    connection: Connection, item: Item, *, now: datetime, is_approved: bool = False
+) -> bool:
+    """Have a processed item worked on again; its post is held no more if that `is_approved`. False if it has changed
+    since it was read. Raises `Conflict` if it was posted."""
     after: ItemState = requeued(item.state)
     checked_at = max(now, item.last_checked_at)
     values = {
@@ -62,6 +64,11 @@ def requeue(connection: Connection, item: Item, *, now: datetime) -> bool:
     }
     if execute(connection, _REQUEUE, values).rowcount != 1:
         return False
-    waits = {"item_id": item.id, "feed_id": item.feed_id, "order_at": checked_at}
+    waits = {
+        "item_id": item.id,
+        "feed_id": item.feed_id,
+        "order_at": checked_at,
+        "is_approved": is_approved,
+    }
     execute(connection, _WAIT_AGAIN, waits)
     return True

@@ -85,7 +85,9 @@ _SET_REMOTE = (
 _REWRITE = (
     update(feed_posts)
     .where(feed_posts.c.id == _POST)
-    .values(**parameters_for(feed_posts, "body", "content_hash"))
+    .values(
+        **parameters_for(feed_posts, "account", "idempotency_key", "body", "content_hash"),
+    )
 )
 _TIMES = (
     select(feed_posts.c.changed_at)
@@ -177,7 +179,7 @@ class ChangedPost:
 
 def intend(connection: Connection, new: NewPost, *, run_id: int, now: datetime) -> Post:
     """Record that a run sends this post from now on. If there is one already it is returned as it stands, except
-    that one that is INTENDED, and so surely did not arrive, becomes SENDING with the new text."""
+    that one that is INTENDED, and so surely did not arrive, becomes SENDING with the new text, to the new account."""
     values = {
         **{name: getattr(new, name) for name in _STORED if hasattr(new, name)},
         "kind": new.kind.value,
@@ -200,14 +202,15 @@ def intend(connection: Connection, new: NewPost, *, run_id: int, now: datetime) 
     )
     if not is_ours:
         return stored
+    rewritten = ("account", "idempotency_key", "body", "content_hash")
     execute(
-        connection,
-        _REWRITE,
-        {"post_id": stored.id, "body": values["body"], "content_hash": new.content_hash},
+        connection, _REWRITE, {"post_id": stored.id, **{name: values[name] for name in rewritten}}
     )
     return replace(
         stored,
         state=OutboxState.SENDING,
+        account=new.account,
+        idempotency_key=new.idempotency_key,
         body=new.body,
         content_hash=new.content_hash,
         sent_by_run=run_id,
@@ -226,14 +229,16 @@ def _add(dialect: Dialect) -> Any:
 
 
 def _stored(connection: Connection, new: NewPost) -> Post:
-    if new.kind is PostKind.POST:
-        found = post_of_item(connection, new.item_id)
-        if found is not None:
-            return found
+    """The item's own post, or the one that has its key already."""
+    own = post_of_item(connection, new.item_id) if new.kind is PostKind.POST else None
+    if own is not None and own.state is not OutboxState.INTENDED:
+        return own
     row = execute(connection, _BY_KEY, {"key": new.idempotency_key}).mapping_or_none()
-    if row is None:
+    if row is not None:
+        return _post(row)
+    if own is None:
         raise Conflict(f"another run is recording the post of item {new.item_id}")
-    return _post(row)
+    return own
 
 
 def get(connection: Connection, post_id: int) -> Post | None:

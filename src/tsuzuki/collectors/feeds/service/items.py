@@ -200,8 +200,8 @@ class Items:
             pass  # its item is processed and stays so; the next run sends an edit or a reply that is INTENDED
         elif was_sent:
             item_moves.finish_found(connection, item.id, run_id=NO_RUN, now=now)
-        elif not decisions.approve(connection, item.id):
-            decisions.end_backoff(connection, item.id)
+        else:
+            _let_go_out(connection, item, now)
         self._record(connection, "feeds.post.decide", item)
 
     def _is_named_by_its_key(self, post: Post) -> bool:
@@ -289,6 +289,18 @@ def _post_to_decide(connection: Connection, item: Item, *, was_sent: bool) -> Po
             code="post_settled",
         )
     return post
+
+
+def _let_go_out(connection: Connection, item: Item, now: datetime) -> None:
+    """Have an item drawn by the next run, whatever it waits for, also if it was given up. One that a run works on is
+    left to that run."""
+    if decisions.approve(connection, item.id) or decisions.end_backoff(connection, item.id):
+        return
+    current = items.get(connection, item.id)
+    if current is None or current.state.status is not ItemStatus.PROCESSED:
+        return
+    if not decisions.requeue(connection, current, now=now, is_approved=True):
+        raise _changed_meanwhile(item)
 
 
 def _changed_meanwhile(item: Item) -> Conflict:
