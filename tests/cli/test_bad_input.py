@@ -173,6 +173,7 @@ IMPOSSIBLE_VALUES = [
     ["--set", "arguments.x=1", "--set", "arguments=none"],
     ["--every", "often"],
     ["--every", "0s"],
+    ["--every", "999999999d999999999d"],
     ["--daily-at", "7 o'clock"],
     ["--cron", "0 0 30 2 *"],
     ["--schedule", "whenever"],
@@ -268,3 +269,29 @@ def test_what_the_configuration_names_as_secret_is_in_no_error(empty: Workspace,
     assert ended.code == 4
     assert "a-***-b" in ended.err
     assert "hunter2" not in ended.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run show {}",
+        "run ls --before-id {}",
+        "run bulk show {}",
+        "run bulk ls --before-id {}",
+        "run bulk show 1 --after-run {}",
+        "run failures ack group --through {}",
+        "event ls --before-id {}",
+        "audit ls --before-id {}",
+        "books mail --resend {} --yes",
+        "books mail --mark-sent {} --yes",
+    ],
+)
+def test_an_id_that_no_database_can_hold_is_a_usage_error(words: str, workspace: Workspace) -> None:
+    assert workspace.run(*words.format(2**63).split()).code == 2
+    assert workspace.run(*words.format(2**63 - 1).split()).code in (0, 4)
+
+
+def test_a_command_in_quotes_is_refused_whatever_its_length(workspace: Workspace) -> None:
+    ended = workspace.run("job", "add", "other", "--", f"echo {'x' * 300}")
+    assert ended.code == 2
+    assert "Leave the quotes out" in ended.err

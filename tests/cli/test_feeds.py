@@ -132,6 +132,7 @@ def test_a_missing_variable_is_told_when_a_feed_is_added(workspace: Workspace) -
         (("items", "--status", "done"), 2, "'unprocessed'"),
         (("item", "99"), 4, "error[item_unknown]"),
         (("explain", "https://a.example/none"), 4, "tsuzuki feeds items"),
+        (("explain", "9" * 23), 4, "tsuzuki feeds items"),
         (("preview", "99"), 4, "error[item_unknown]"),
         (("requeue",), 2, "their ids or links, or --reason"),
         (("approve", "1", "--was-sent", "--send-again"), 2, "contradict"),

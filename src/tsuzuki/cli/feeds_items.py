@@ -11,7 +11,7 @@ from tsuzuki.cli.completions import feed_names
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.job_edit import DRY_RUN, dry_run_option
-from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.output import Column, emit, say, write
 from tsuzuki.model.errors import UsageError
 
 STATUSES = ("unprocessed", "deferred", "pending", "processed")
@@ -148,7 +148,7 @@ def preview(invocation: Invocation, name: str, prompts: bool) -> None:
         emit(invocation, told.as_dict())
         return
     for line in told.lines(prompts=prompts):
-        click.echo(line)
+        write(line)
 
 
 @click.command(cls=Command)

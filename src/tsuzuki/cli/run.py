@@ -14,7 +14,7 @@ from tsuzuki.cli.commands import Group
 from tsuzuki.cli.completions import job_names, run_ids, worker_ids
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.options import EnumChoice, before_id_option
-from tsuzuki.cli.output import Column, emit, is_terminal, say, warn
+from tsuzuki.cli.output import Column, emit, is_terminal, say, warn, write
 from tsuzuki.cli.run_bulk import bulk
 from tsuzuki.cli.run_failures import failures
 from tsuzuki.cli.run_views import COLUMNS, HISTORY, row, summary, terminal_history, terminal_list
@@ -243,4 +243,4 @@ def _print_lines(invocation: Invocation, lines: "Iterable[LogLine]") -> None:
     for line in lines:
         # As it was written, to where it was written; but nothing in it may move a cursor.
         stream = sys.stderr if line.stream == "stderr" else sys.stdout
-        click.echo(neutralise(line.body), file=stream)
+        write(neutralise(line.body), stream=stream)
