@@ -295,3 +295,21 @@ def test_a_command_in_quotes_is_refused_whatever_its_length(workspace: Workspace
     ended = workspace.run("job", "add", "other", "--", f"echo {'x' * 300}")
     assert ended.code == 2
     assert "Leave the quotes out" in ended.err
+
+
+def test_a_secret_from_a_file_is_in_no_error_and_no_log_and_not_inherited(
+    workspace: Workspace,
+) -> None:
+    (workspace.folder / "key").write_text("hunter2\n")
+    workspace.file.write_text(
+        "books: {api_key: '${SHELF}'}\njobs:\n"
+        "  leak: {command: [sh, -c, 'cat key; echo file=$SHELF_FILE'], on_event: look}\n"
+        "  given: {command: [sh, -c, 'echo ${#KEY}'], environment: {KEY: '${SHELF}'}, on_event: look}\n"
+    )
+    ended = workspace.run("job", "show", "a-hunter2-b", SHELF_FILE="key")
+    assert "a-***-b" in ended.err
+    leak = workspace.data("job", "run", "leak", SHELF_FILE="key")["run_id"]
+    given = workspace.data("job", "run", "given", SHELF_FILE="key")["run_id"]
+    workspace.ok("run-due", SHELF_FILE="key")
+    assert workspace.ok("run", "logs", str(leak)).out == "***\nfile=\n"
+    assert workspace.ok("run", "logs", str(given)).out == "7\n"
