@@ -171,7 +171,10 @@ def approve(
     tsuzuki feeds approve 12 13
     """
     if was_sent and send_again:
-        raise UsageError("--was-sent and --send-again contradict each other")
+        raise UsageError(
+            "--was-sent and --send-again contradict each other",
+            hint="Look whether it arrived: if so say --was-sent, if not --send-again.",
+        )
     with open_application(invocation) as application:
         service = feeds_service(application).items
         if was_sent or send_again:
@@ -209,7 +212,15 @@ def requeue(
     tsuzuki feeds requeue --reason retry_limit_exceeded --yes
     """
     if bool(names) == bool(reason):
-        raise UsageError("say which items: their ids or links, or --reason")
+        raise UsageError(
+            "say which items: their ids or links, or --reason",
+            hint="For example: tsuzuki feeds requeue 12; the ids are in: tsuzuki feeds items",
+        )
+    if names and feed is not None:
+        raise UsageError(
+            "--feed narrows --reason, and has no meaning for items that are named",
+            hint="Leave --feed out, or say --reason in place of the items.",
+        )
     with open_application(invocation) as application:
         service = feeds_service(application).items
         if reason is None:
