@@ -161,6 +161,8 @@ def stop(invocation: Invocation, bulk_id: int) -> None:
     with open_application(invocation) as application:
         view = application.bulk.stop(bulk_id)
     say(invocation, f"Stopped after {view.action.done} of {view.action.matched} runs.")
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, view.as_dict(), columns=ACTIONS)
 
 
 def act(
