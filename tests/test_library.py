@@ -9,7 +9,7 @@ from sqlalchemy import create_engine, event, text
 
 from support.databases import all_components
 from tsuzuki import Request, RunContext, RunFailed, Tsuzuki, WaitTimedOut
-from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.errors import ConfigurationError, UsageError
 from tsuzuki.store.schema.migrate import Component
 
 TIMEOUT_SECONDS = 30.0
@@ -53,6 +53,14 @@ def test_what_a_function_returns_is_the_result_of_its_run(app: Tsuzuki) -> None:
         assert [run.result(timeout_seconds=TIMEOUT_SECONDS) for run in sums] == [
             n * 2 for n in range(20)
         ]
+
+
+def test_a_function_that_no_other_process_can_import_is_refused(app: Tsuzuki) -> None:
+    def inner() -> None: ...
+
+    with pytest.raises(UsageError, match=r"inner is a function inside a function") as refused:
+        app.job()(inner)
+    assert "at the top of a module" in str(refused.value.hint)
 
 
 def test_a_function_that_raises_fails_its_run_and_the_result_says_so(app: Tsuzuki) -> None:

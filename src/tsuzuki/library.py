@@ -93,6 +93,11 @@ class Tsuzuki:
         schedule, on_event, arguments, max_retries, timeout, concurrency_policy, tags, …"""
 
         def define(function: Function) -> Function:
+            if "<locals>" in function.__qualname__:
+                raise UsageError(
+                    f"{function.__qualname__} is a function inside a function",
+                    hint="Define it at the top of a module: other processes import it by name.",
+                )
             path = f"{function.__module__}:{function.__qualname__}"
             job_name = name or function.__name__
             if path in self._functions and self._functions[path] is not function:

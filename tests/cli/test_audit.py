@@ -47,6 +47,7 @@ def test_every_format_has_the_same_changes(changed: Workspace) -> None:
         ("--object hello", ["hello", "hello"]),
         ("--actor api:bob", ["made"]),
         ("--actor unknown", []),
+        ("--type token", []),
         ("--limit 1", ["hello"]),
         ("--before-id 3", ["made", "hello"]),
         ("--type job --object hello --limit 1 --before-id 4", ["hello"]),

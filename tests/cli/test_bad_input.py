@@ -173,6 +173,7 @@ IMPOSSIBLE_VALUES = [
     ["--set", "arguments.x=1", "--set", "arguments=none"],
     ["--every", "often"],
     ["--every", "0s"],
+    ["--every", "999999999d999999999d"],
     ["--daily-at", "7 o'clock"],
     ["--cron", "0 0 30 2 *"],
     ["--schedule", "whenever"],
@@ -268,3 +269,47 @@ def test_what_the_configuration_names_as_secret_is_in_no_error(empty: Workspace,
     assert ended.code == 4
     assert "a-***-b" in ended.err
     assert "hunter2" not in ended.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run show {}",
+        "run ls --before-id {}",
+        "run bulk show {}",
+        "run bulk ls --before-id {}",
+        "run bulk show 1 --after-run {}",
+        "run failures ack group --through {}",
+        "event ls --before-id {}",
+        "audit ls --before-id {}",
+        "books mail --resend {} --yes",
+        "books mail --mark-sent {} --yes",
+    ],
+)
+def test_an_id_that_no_database_can_hold_is_a_usage_error(words: str, workspace: Workspace) -> None:
+    assert workspace.run(*words.format(2**63).split()).code == 2
+    assert workspace.run(*words.format(2**63 - 1).split()).code in (0, 4)
+
+
+def test_a_command_in_quotes_is_refused_whatever_its_length(workspace: Workspace) -> None:
+    ended = workspace.run("job", "add", "other", "--", f"echo {'x' * 300}")
+    assert ended.code == 2
+    assert "Leave the quotes out" in ended.err
+
+
+def test_a_secret_from_a_file_is_in_no_error_and_no_log_and_not_inherited(
+    workspace: Workspace,
+) -> None:
+    (workspace.folder / "key").write_text("hunter2\n")
+    workspace.file.write_text(
+        "books: {api_key: '${SHELF}'}\njobs:\n"
+        "  leak: {command: [sh, -c, 'cat key; echo file=$SHELF_FILE'], on_event: look}\n"
+        "  given: {command: [sh, -c, 'echo ${#KEY}'], environment: {KEY: '${SHELF}'}, on_event: look}\n"
+    )
+    ended = workspace.run("job", "show", "a-hunter2-b", SHELF_FILE="key")
+    assert "a-***-b" in ended.err
+    leak = workspace.data("job", "run", "leak", SHELF_FILE="key")["run_id"]
+    given = workspace.data("job", "run", "given", SHELF_FILE="key")["run_id"]
+    workspace.ok("run-due", SHELF_FILE="key")
+    assert workspace.ok("run", "logs", str(leak)).out == "***\nfile=\n"
+    assert workspace.ok("run", "logs", str(given)).out == "7\n"

@@ -153,7 +153,8 @@ def test_what_is_not_followed_any_more_is_left_out_and_kept(
     following: Workspace, history: RepositoryBuilder
 ) -> None:
     following.ok("commits", "collect")
-    following.ok("commits", "remove-target", "long", "main", "--yes")
+    removed = following.data("commits", "remove-target", "long", "main", "--yes")
+    assert removed == {"project": "long", "branch": "main"}
     assert following.data("commits", "targets") == []
     nothing = following.run("commits", "collect", "-o", "json")
     assert (nothing.code, nothing.error["code"]) == (4, "no_targets")

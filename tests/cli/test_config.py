@@ -197,6 +197,7 @@ def test_variables_that_commands_need_are_named_too(empty: Workspace) -> None:
     )
     assert "5:19: the environment variable DUMP_KEY is not set" in empty.ok("config", "check").err
     assert empty.data("config", "check", DUMP_KEY="k")["unset_variables"] == []
+    assert empty.data("config", "check", DUMP_KEY_FILE="k")["unset_variables"] == []
 
 
 @pytest.mark.parametrize(

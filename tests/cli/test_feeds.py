@@ -132,9 +132,11 @@ def test_a_missing_variable_is_told_when_a_feed_is_added(workspace: Workspace) -
         (("items", "--status", "done"), 2, "'unprocessed'"),
         (("item", "99"), 4, "error[item_unknown]"),
         (("explain", "https://a.example/none"), 4, "tsuzuki feeds items"),
+        (("explain", "9" * 23), 4, "tsuzuki feeds items"),
+        (("requeue", "1", "--feed", "news"), 2, "Leave --feed out"),
         (("preview", "99"), 4, "error[item_unknown]"),
-        (("requeue",), 2, "their ids or links, or --reason"),
-        (("approve", "1", "--was-sent", "--send-again"), 2, "contradict"),
+        (("requeue",), 2, "For example: tsuzuki feeds requeue 12"),
+        (("approve", "1", "--was-sent", "--send-again"), 2, "Look whether it arrived"),
     ],
 )
 def test_a_mistake_is_told_with_the_next_step(
@@ -148,7 +150,7 @@ def test_a_mistake_is_told_with_the_next_step(
 
 
 def test_a_removed_feed_keeps_its_items(bot: Workspace) -> None:
-    bot.ok("feeds", "rm", "news", "--yes")
+    assert bot.data("feeds", "rm", "news", "--yes")["name"] == "news"
     found = {feed["name"]: feed["health"] for feed in bot.data("feeds", "ls")}
     assert found["news"] == "removed"
     waiting = ids(bot)["Tram"]

@@ -60,6 +60,16 @@ def test_an_index_whose_root_is_gone_can_be_removed(tree: Workspace) -> None:
     assert index(tree, "ls", "-o", "json", root=None).data == []
 
 
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_the_exit_code_of_a_failed_build_is_the_same_in_every_format(
+    tree: Workspace, output: str
+) -> None:
+    assert index(tree, "build", "--lsp", "python=no-such-server").code == 1
+    failed = index(tree, "status", "-o", "json").data["job"]
+    assert failed["status"] == "failed"
+    assert index(tree, "status", "--job", failed["id"], "-o", output).code == 1
+
+
 @pytest.mark.parametrize(
     ("words", "exit_code", "code"),
     [

@@ -86,6 +86,8 @@ def test_a_dry_run_refuses_what_the_real_one_would(workspace: Workspace) -> None
         "update hello",
         "update hello --dry-run",
         "update hello --unset tmeout",
+        "update hello --unset backoff.intial",
+        "update hello --unset schedule.evry",
         "update hello --unset .",
         "enable",
         "disable",

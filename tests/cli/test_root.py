@@ -231,10 +231,11 @@ def test_an_interrupt_ends_with_130_and_no_traceback() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_told_once() -> None:
+@pytest.mark.parametrize("words", [("rows",), ("completion", "bash"), ("config", "schema")])
+def test_a_full_disk_is_told_once(words: tuple[str, ...]) -> None:
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
-            command_line("rows"),
+            command_line(*words),
             stdout=full,
             stderr=subprocess.PIPE,
             encoding="utf-8",

@@ -5,6 +5,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from support.databases import opened
+from support.factories import WORKER, add_worker, take_lead
 from support.workspace import Workspace
 
 
@@ -148,6 +150,8 @@ def test_who_leads_and_who_works_is_seen_afterwards(workspace: Workspace) -> Non
         (("run", "explain", "99"), 4),
         (("run", "cancel", "99"), 4),
         (("run", "retry", "99"), 4),
+        (("run", "retry", "1", "--timeout", "5"), 2),
+        (("run-due", "--metrics-port", "9100"), 2),
         (("run", "show", "zero"), 2),
         (("run", "ls", "--state", "LOST"), 2),
         (("run", "ls", "--job", "unknown"), 4),
@@ -175,6 +179,7 @@ def test_a_mistake_has_its_exit_code_and_a_sentence(
     ended = workspace.run(*words, "--output", "json")
     assert ended.code == code
     assert ended.error["message"]
+    assert ended.error["hint"]
 
 
 @pytest.mark.parametrize("output", ["table", "json", "jsonl", "plain"])
@@ -197,3 +202,32 @@ def test_a_delay_may_be_said_as_a_duration(workspace: Workspace) -> None:
     run = workspace.data("run", "show", run_id)
     due, created = (datetime.fromisoformat(run[key]) for key in ("scheduled_for", "created_at"))
     assert timedelta(minutes=89) < due - created < timedelta(minutes=91)
+
+
+def test_the_end_of_a_watched_run_is_told_with_its_error(workspace: Workspace) -> None:
+    add(workspace, "bad", "sh", "-c", "exit 3")
+    asked = ("job", "run", "bad", "--key", "once")
+    run_id = workspace.data(*asked)["run_id"]
+    workspace.run("run-due", "--quiet")
+    ended = workspace.run(*asked, "--watch", "-o", "json")
+    assert ended.code == 1
+    assert ended.data == {
+        "run_id": run_id,
+        "state": "FAILED",
+        "result": None,
+        "reason": "handler_failed",
+        "error": "exit code 3",
+    }
+
+
+def test_what_was_stopped_or_sent_away_is_an_object_for_a_machine(workspace: Workspace) -> None:
+    with opened(f"sqlite:///{workspace.database}") as database:
+        add_worker(database)
+        add_worker(database, "other")
+        take_lead(database)
+    run_id = run_of(workspace, "hello")
+    (canceled,) = workspace.data("run", "cancel", str(run_id))
+    assert (canceled["id"], canceled["state"]) == (run_id, "CANCELED")
+    assert workspace.data("worker", "drain", WORKER)["state"] == "DRAINING"
+    assert workspace.data("worker", "detach", "other", "--yes")["state"] == "DETACHED"
+    assert workspace.data("leader", "step-down", "--yes")["is_valid"] is False

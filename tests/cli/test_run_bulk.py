@@ -56,7 +56,11 @@ def test_in_the_background_it_waits_for_an_engine_and_can_be_stopped(failed: Wor
     asked = failed.data("run", "bulk", "retry", "--yes", "--background")
     assert asked["state"] == "confirmed"
     assert "0 of 3" in failed.ok("run", "bulk", "stop", str(asked["id"])).err
-    assert failed.run("run", "bulk", "stop", str(asked["id"])).code == 6
+    again = failed.run("run", "bulk", "stop", str(asked["id"]), "-o", "json")
+    assert (again.code, again.error["code"]) == (6, "bulk_not_running")
+    assert f"tsuzuki run bulk show {asked['id']}" in again.error["hint"]
+    asked = failed.data("run", "bulk", "retry", "--yes", "--background")
+    assert failed.data("run", "bulk", "stop", str(asked["id"]))["id"] == asked["id"]
 
 
 def test_a_group_of_failures_that_is_not_there_matches_nothing(failed: Workspace) -> None:

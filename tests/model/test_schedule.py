@@ -96,6 +96,7 @@ def test_an_anchor_without_an_offset_is_wall_time_of_the_zone(anchor: object, in
         ({"every": None}, "not an interval", "1h30m"),
         ({"every": float("nan")}, "not finite", "1h30m"),
         ({"every": 10**400}, "not finite", "1h30m"),
+        ({"every": "999999999d999999999d"}, "not finite", "1h30m"),
         ({"every": 0.5}, "out of bounds", "at least 1s"),
         ({"every": "0s"}, "out of bounds", "at least 1s"),
         ({"every": "999999999d"}, "out of bounds", "at most 3660d"),

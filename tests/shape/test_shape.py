@@ -45,6 +45,19 @@ def test_every_module_says_what_it_promises() -> None:
     assert silent == []
 
 
+def test_data_is_printed_through_the_module_that_knows_a_full_disk() -> None:
+    direct = [
+        f"{path.name}:{node.lineno}"
+        for path in sorted((SOURCE / "cli").glob("*.py"))
+        if path.name != "output.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("click.echo", "click.secho", "print", "sys.stdout.write")
+        and all(given.arg != "err" for given in node.keywords)
+    ]
+    assert direct == []
+
+
 def test_every_exported_name_is_there() -> None:
     assert sorted(tsuzuki.__all__) == tsuzuki.__all__
     for name in tsuzuki.__all__:

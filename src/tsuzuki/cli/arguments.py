@@ -10,6 +10,8 @@ import click
 from tsuzuki.model.errors import ConfigurationError, UsageError
 from tsuzuki.model.schedule_words import read_interval
 
+STORED_ID_MAX = 2**63 - 1
+
 
 class JsonText(click.ParamType[Any]):
     """Any JSON value."""
@@ -30,11 +32,15 @@ class JsonText(click.ParamType[Any]):
             ) from None
 
 
-class RunNumber(click.IntRange):
-    """The number of a run."""
+class StoredId(click.IntRange):
+    """A number that the database gave: 64 bits, as its columns hold."""
 
-    def __init__(self) -> None:
-        super().__init__(min=1)
+    def __init__(self, min: int = 1) -> None:  # noqa: A002 - as its parent says it
+        super().__init__(min, STORED_ID_MAX)
+
+
+class RunNumber(StoredId):
+    """The number of a run."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:

@@ -11,6 +11,7 @@ from tsuzuki.cli.formatting import describe_changes, format_list
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.options import before_id_option, limit_option
 from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.model.audited_objects import OBJECT_TYPES
 
 if TYPE_CHECKING:
     from tsuzuki.services.audit import AuditEntry
@@ -39,7 +40,7 @@ def audit() -> None:
 @click.option(
     "--type",
     "object_type",
-    type=click.Choice(["job", "setting", "run", "worker", "leader"]),
+    type=click.Choice(OBJECT_TYPES),
     help="Of what.",
 )
 @click.option("--object", "object_id", metavar="NAME", help="Of this one.")

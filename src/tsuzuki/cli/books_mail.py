@@ -4,13 +4,14 @@ has to decide."""
 import click
 
 from tsuzuki.cli.application import open_application
+from tsuzuki.cli.arguments import StoredId
 from tsuzuki.cli.books_result import tell_books_result
 from tsuzuki.cli.collector_services import books_service
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.completions import job_names
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, say, warn
+from tsuzuki.cli.output import Column, emit, say, warn, write
 from tsuzuki.cli.run_and_wait import run_and_wait
 from tsuzuki.model.errors import UsageError
 
@@ -41,8 +42,10 @@ def preview(invocation: Invocation, name: str, html: bool) -> None:
 @click.command(cls=Command)
 @click.argument("name", required=False, shell_complete=job_names("books"))
 @click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
-@click.option("--mark-sent", type=int, metavar="ID", help="This unsettled mail did arrive.")
-@click.option("--resend", type=int, metavar="ID", help="Send this mail again with the next run.")
+@click.option("--mark-sent", type=StoredId(), metavar="ID", help="This unsettled mail did arrive.")
+@click.option(
+    "--resend", type=StoredId(), metavar="ID", help="Send this mail again with the next run."
+)
 @yes_option
 @click.pass_obj
 def mail(
@@ -128,6 +131,6 @@ def _show_next(invocation: Invocation, name: str, *, html: bool) -> None:
         say(invocation, "Nothing to mail.")
     else:
         say(invocation, f"Subject: {shown.digest.subject}")
-        click.echo(shown.digest.html if html else shown.digest.text)
+        write(shown.digest.html if html else shown.digest.text)
     if shown.digest is not None:
         say(invocation, "Nothing was sent.")

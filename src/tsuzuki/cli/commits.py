@@ -127,6 +127,9 @@ def remove_target(invocation: Invocation, project: str, branch: str, yes: bool) 
     confirm(invocation, f"stop following {branch} of {project}", yes=yes)
     with open_application(invocation) as application:
         commits_service(application).commits.remove_target(project, branch)
+    say(invocation, f"'{branch}' of {project} is followed no longer.")
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, {"project": project, "branch": branch})
 
 
 @commits.command()

@@ -20,7 +20,7 @@ from tsuzuki.cli.commits_selection import (
     tell_left_out,
 )
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, is_terminal, say
+from tsuzuki.cli.output import Column, emit, is_terminal, say, write
 from tsuzuki.model.errors import FileUnusable, UsageError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _draw(invocation: Invocation, chart: "Chart") -> None:
         block="█" if encoding == "utf8" else "#",
     )
     for line in drawn:
-        click.echo(line)
+        write(line)
 
 
 def _write_svg(invocation: Invocation, chart: "Chart", file: str) -> None:
@@ -97,7 +97,7 @@ def _write_svg(invocation: Invocation, chart: "Chart", file: str) -> None:
 
     picture = svg(chart)
     if file == "-":
-        click.echo(picture, nl=False)
+        write(picture, ends_line=False)
         return
     _replace(invocation.cwd / file, picture.encode(), said=file)
     say(invocation, f"Written: {file}")

@@ -18,7 +18,7 @@ from tsuzuki.cli.commits_selection import (
     tell_left_out,
 )
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.output import Column, emit, say, write
 from tsuzuki.model.errors import UsageError
 from tsuzuki.model.suggestion import did_you_mean
 
@@ -133,7 +133,7 @@ def export(invocation: Invocation, /, form: str, **options: Any) -> None:
             commits_service(application).reports.export(selection, tell=partial(say, invocation))
         )
         for piece in export_text(rows, ExportFormat(form)):
-            click.echo(piece, nl=False)
+            write(piece, ends_line=False)
 
 
 def _started(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -4,6 +4,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from tsuzuki.cli.commands import COMPLETE_VARIABLE, PROGRAM, Command
+from tsuzuki.cli.output import write
 
 
 @click.command(cls=Command)
@@ -21,4 +22,4 @@ def completion(context: click.Context, shell: str) -> None:
     if script_maker is None:
         raise click.UsageError(f"no completion is known for {shell}")
     root = context.find_root().command
-    click.echo(script_maker(root, {}, PROGRAM, COMPLETE_VARIABLE).source())
+    write(script_maker(root, {}, PROGRAM, COMPLETE_VARIABLE).source())

@@ -9,7 +9,7 @@ import click
 from tsuzuki.cli.application import configuration_of, warn_of_refused_collectors
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import Column, emit, say, warn
+from tsuzuki.cli.output import Column, emit, say, warn, write
 from tsuzuki.model.errors import ConfigurationError
 
 
@@ -92,4 +92,4 @@ def schema(invocation: Invocation) -> None:
     from tsuzuki.wiring.application import file_schema
 
     warn_of_refused_collectors(invocation)
-    click.echo(file_schema(), nl=False)
+    write(file_schema(), ends_line=False)

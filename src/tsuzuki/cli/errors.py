@@ -82,7 +82,7 @@ EXIT_CODE_MEANINGS = {
     2: "usage",
     3: "invalid configuration",
     4: "not found",
-    5: "database unreachable",
+    5: "the database cannot be reached or written",
     6: "conflict",
     7: "not permitted",
     8: "an outside service refused or cannot be reached",

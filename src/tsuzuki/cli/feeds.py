@@ -11,7 +11,7 @@ from tsuzuki.cli.completions import feed_names
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.feeds_items import approve, explain, item, items, preview, requeue
 from tsuzuki.cli.feeds_run import budget, fetch, process
-from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.job_edit import DRY_RUN, dry_run_option
 from tsuzuki.cli.job_options import assignment
 from tsuzuki.cli.output import Column, emit, say, warn
@@ -198,6 +198,8 @@ def rm(invocation: Invocation, name: str, yes: bool) -> None:
         confirm(invocation, f"remove the feed {view.label}", yes=yes)
         service.definitions.remove(name)
     say(invocation, f"Removed '{view.name}' from the job '{view.job}'.")
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, view.as_dict(), columns=LIST)
 
 
 for command in (fetch, items, item, process, preview, approve, requeue, explain, budget):

@@ -11,7 +11,7 @@ from tsuzuki.cli.completions import feed_names
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.job_edit import DRY_RUN, dry_run_option
-from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.output import Column, emit, say, write
 from tsuzuki.model.errors import UsageError
 
 STATUSES = ("unprocessed", "deferred", "pending", "processed")
@@ -148,7 +148,7 @@ def preview(invocation: Invocation, name: str, prompts: bool) -> None:
         emit(invocation, told.as_dict())
         return
     for line in told.lines(prompts=prompts):
-        click.echo(line)
+        write(line)
 
 
 @click.command(cls=Command)
@@ -171,7 +171,10 @@ def approve(
     tsuzuki feeds approve 12 13
     """
     if was_sent and send_again:
-        raise UsageError("--was-sent and --send-again contradict each other")
+        raise UsageError(
+            "--was-sent and --send-again contradict each other",
+            hint="Look whether it arrived: if so say --was-sent, if not --send-again.",
+        )
     with open_application(invocation) as application:
         service = feeds_service(application).items
         if was_sent or send_again:
@@ -209,7 +212,15 @@ def requeue(
     tsuzuki feeds requeue --reason retry_limit_exceeded --yes
     """
     if bool(names) == bool(reason):
-        raise UsageError("say which items: their ids or links, or --reason")
+        raise UsageError(
+            "say which items: their ids or links, or --reason",
+            hint="For example: tsuzuki feeds requeue 12; the ids are in: tsuzuki feeds items",
+        )
+    if names and feed is not None:
+        raise UsageError(
+            "--feed narrows --reason, and has no meaning for items that are named",
+            hint="Leave --feed out, or say --reason in place of the items.",
+        )
     with open_application(invocation) as application:
         service = feeds_service(application).items
         if reason is None:

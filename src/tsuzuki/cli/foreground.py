@@ -38,8 +38,8 @@ log_format_option = click.option(
 )
 
 
-def engine_options(function: Any) -> Any:
-    """The options of every command that runs the engine."""
+def work_options(function: Any) -> Any:
+    """The options of every command that executes runs."""
     options = [
         click.option(
             "--capacity",
@@ -48,6 +48,17 @@ def engine_options(function: Any) -> Any:
             help="How many runs at once.",
         ),
         click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag this worker has."),
+        log_format_option,
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def engine_options(function: Any) -> Any:
+    """The options of every command that runs the engine until it is stopped."""
+    options = [
+        work_options,
         click.option(
             "--metrics-port",
             type=click.IntRange(1, 65_535),
@@ -60,7 +71,6 @@ def engine_options(function: Any) -> Any:
             metavar="ADDRESS",
             help="Serve them on another address: any program that reaches it can read them.",
         ),
-        log_format_option,
     ]
     for option in reversed(options):
         function = option(function)

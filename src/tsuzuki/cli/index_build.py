@@ -12,7 +12,7 @@ from tsuzuki.cli.commands import Command
 from tsuzuki.cli.errors import ExitWith
 from tsuzuki.cli.formatting import format_stored_time
 from tsuzuki.cli.index_service import builds_service, language_servers
-from tsuzuki.cli.invocation import Invocation, OutputFormat
+from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, is_terminal, say, warn
 from tsuzuki.model.errors import NotFound, RunFailed
 
@@ -171,7 +171,7 @@ def _show_job(invocation: Invocation, builds: "Builds", root: Path, job_id: str)
             code="build_unknown",
         )
     emit(invocation, job.as_json())
-    if job.status == "failed" and invocation.output is OutputFormat.TABLE:
+    if job.status == "failed":
         raise ExitWith(1)
 
 

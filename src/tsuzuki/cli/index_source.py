@@ -8,7 +8,7 @@ import click
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.index_answers import code_answers, root_option, tell_state
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.output import Column, emit, say, write
 from tsuzuki.model.visible_text import neutralise
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def read(
         emit(invocation, _line_rows(answer.value), columns=LINES)
     else:
         for number, excerpt in enumerate(answer.value):
-            click.echo("\n" * (number > 0) + "\n".join(_numbered(excerpt)))
+            write("\n" * (number > 0) + "\n".join(_numbered(excerpt)))
     tell_state(invocation, answer.index)
     if any(excerpt.is_outline for excerpt in answer.value):
         say(invocation, "a long class is shown as its members; --whole shows all of it")
@@ -93,7 +93,7 @@ def code_map(
         emit(invocation, _symbol_rows(answer.value), columns=MAP)
     else:
         for file in answer.value:
-            click.echo("\n".join(_map_lines(file)))
+            write("\n".join(_map_lines(file)))
         if not answer.value:
             say(invocation, "no symbols")
     tell_state(invocation, answer.index)

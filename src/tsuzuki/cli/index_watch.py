@@ -12,7 +12,7 @@ from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.foreground import ProcessSignals
 from tsuzuki.cli.index_service import builds_service, extra_required
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, is_terminal, say, warn
+from tsuzuki.cli.output import Column, emit, is_terminal, say, warn, write
 from tsuzuki.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class _View:
                 columns=ENDED,
             )
         elif job.result is not None:
-            click.echo(
+            write(
                 f"{at}  {job.result.updated_files} updated, {job.result.removed_files} removed,"
                 f" {job.result.total_indexed_symbols} symbols  {job.id}"
             )

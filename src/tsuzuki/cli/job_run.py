@@ -10,7 +10,7 @@ from tsuzuki.cli.arguments import JsonText, Seconds, arguments_of
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.completions import job_names
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import emit, say, warn
+from tsuzuki.cli.output import Column, emit, say, warn
 from tsuzuki.cli.run_watch import (
     exit_with_result,
     reason_columns,
@@ -21,7 +21,10 @@ from tsuzuki.cli.run_watch import (
 from tsuzuki.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from tsuzuki.model.run import Run
     from tsuzuki.services.jobs import JobView
+
+ENDED = [Column("run_id"), Column("state"), Column("result")]
 
 
 def say_if_not_applied(invocation: Invocation, views: "Iterable[JobView]") -> None:
@@ -89,8 +92,18 @@ def run(
         run_id = submission.run_id
         with telling_that_it_goes_on(invocation, run_id):
             ended = watch_run(invocation, application, run_id, timeout=timeout, with_log=True)
-        emit(invocation, {"run_id": ended.id, "state": ended.state, "result": ended.result})
+        emit(invocation, _ended_row(ended), columns=ENDED)
         exit_with_result(ended)
+
+
+def _ended_row(ended: "Run") -> dict[str, Any]:
+    return {
+        "run_id": ended.id,
+        "state": ended.state,
+        "result": ended.result,
+        "reason": ended.reason,
+        "error": ended.error,
+    }
 
 
 @click.command(cls=Command)

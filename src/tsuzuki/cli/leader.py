@@ -7,7 +7,7 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.confirmation import confirm, yes_option
-from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say, warn
 from tsuzuki.cli.values import table_text
 
@@ -64,4 +64,7 @@ def step_down(invocation: Invocation, yes: bool) -> None:
     confirm(invocation, "end the current leader's term", yes=yes)
     with open_application(invocation) as application:
         before = application.workers.step_down()
+        after = application.workers.leader()
     say(invocation, f"Epoch {before.epoch} of '{before.holder}' has ended.")
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, asdict(after), columns=COLUMNS)

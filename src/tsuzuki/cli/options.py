@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from tsuzuki.cli.arguments import StoredId
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 
 EnumT = TypeVar("EnumT", bound=Enum)
@@ -77,7 +78,9 @@ GLOBAL_OPTIONS: tuple[GlobalOption, ...] = (
 limit_option = click.option(
     "--limit", type=click.IntRange(1, 1000), default=50, help="At most so many."
 )
-before_id_option = click.option("--before-id", type=int, metavar="ID", help="Older than this one.")
+before_id_option = click.option(
+    "--before-id", type=StoredId(), metavar="ID", help="Older than this one."
+)
 
 
 def read_global_options(arguments: Sequence[str], invocation: Invocation) -> Invocation:

@@ -70,6 +70,23 @@ def emit(
         raise TypeError(f"neither an object nor rows: {type(data).__name__}")
 
 
+def write(text: str, *, ends_line: bool = True, stream: TextIO | None = None) -> None:
+    """Print to stdout, or to `stream`, at once.
+
+    A reader who left is no error and goes up as `BrokenPipeError`.
+    """
+    try:
+        click.echo(text, file=stream, nl=ends_line)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise FileUnusable(
+            f"the output cannot be written: {error.strerror}",
+            code="output_unwritable",
+            hint="free some space or send the output elsewhere",
+        ) from error
+
+
 def say(invocation: Invocation, text: str) -> None:
     """Tell the person what is going on. A caller who reads JSON is not talked to."""
     if not (invocation.quiet or invocation.output.is_json):
@@ -107,7 +124,7 @@ def _emit_object(invocation: Invocation, data: object, columns: Sequence[Column]
         case OutputFormat.TABLE:
             from tsuzuki.cli import tables  # noqa: PLC0415 - rich is slow to load
 
-            _write(tables.of_object(data, columns, invocation))
+            write(tables.of_object(data, columns, invocation))
 
 
 def _emit_rows(
@@ -134,29 +151,15 @@ def _write_table(
         return
     from tsuzuki.cli import tables  # noqa: PLC0415 - rich is slow to load
 
-    _write(tables.of_rows(rows, columns or _every_field(rows[0]), invocation))
+    write(tables.of_rows(rows, columns or _every_field(rows[0]), invocation))
 
 
 def _write_json(data: object, *, indent: int | None = None) -> None:
-    _write(json_text(data, indent=indent, ascii_only=not _takes_unicode(sys.stdout)))
+    write(json_text(data, indent=indent, ascii_only=not _takes_unicode(sys.stdout)))
 
 
 def _write_plain(row: object, columns: Sequence[Column]) -> None:
-    _write("\t".join(escape_field(plain_text(column.value_of(row))) for column in columns))
-
-
-def _write(text: str) -> None:
-    """Print to stdout at once. A reader who left is no error and goes up as `BrokenPipeError`."""
-    try:
-        click.echo(text)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise FileUnusable(
-            f"the output cannot be written: {error.strerror}",
-            code="output_unwritable",
-            hint="free some space or send the output elsewhere",
-        ) from error
+    write("\t".join(escape_field(plain_text(column.value_of(row))) for column in columns))
 
 
 def is_terminal(stream: TextIO | None) -> bool:

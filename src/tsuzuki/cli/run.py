@@ -14,7 +14,7 @@ from tsuzuki.cli.commands import Group
 from tsuzuki.cli.completions import job_names, run_ids, worker_ids
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.options import EnumChoice, before_id_option
-from tsuzuki.cli.output import Column, emit, is_terminal, say, warn
+from tsuzuki.cli.output import Column, emit, is_terminal, say, warn, write
 from tsuzuki.cli.run_bulk import bulk
 from tsuzuki.cli.run_failures import failures
 from tsuzuki.cli.run_views import COLUMNS, HISTORY, row, summary, terminal_history, terminal_list
@@ -26,7 +26,7 @@ from tsuzuki.cli.run_watch import (
     watch_run,
 )
 from tsuzuki.model.clock import SystemClock
-from tsuzuki.model.errors import Conflict, NotFound, TsuzukiError
+from tsuzuki.model.errors import Conflict, NotFound, TsuzukiError, UsageError
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
 from tsuzuki.model.visible_text import neutralise
@@ -182,15 +182,19 @@ def cancel(invocation: Invocation, run_ids: tuple[int, ...]) -> None:
     """
     with open_application(invocation) as application:
         refused: list[TsuzukiError] = []
+        canceled = []
         for run_id in run_ids:
             try:
-                say(invocation, sentence(application.runs.cancel(run_id)))
+                canceled.append(application.runs.cancel(run_id))
+                say(invocation, sentence(canceled[-1]))
             except (Conflict, NotFound) as problem:
                 refused.append(problem)
     for refusal in refused[:-1]:
         warn(invocation, refusal.message)
     if refused:
         raise refused[-1]
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, map(row, canceled), columns=COLUMNS)
 
 
 @run.command()
@@ -204,6 +208,11 @@ def retry(invocation: Invocation, run_id: int, watching: bool, timeout: float | 
     \b
     tsuzuki run retry 7 --watch
     """
+    if timeout is not None and not watching:
+        raise UsageError(
+            "--timeout limits the waiting, so it needs --watch",
+            hint=f"Say: tsuzuki run retry {run_id} --watch --timeout {timeout:g}",
+        )
     with open_application(invocation) as application:
         submission = application.runs.retry(run_id)
         emit(invocation, {"run_id": submission.run_id, "retry_of": run_id})
@@ -243,4 +252,4 @@ def _print_lines(invocation: Invocation, lines: "Iterable[LogLine]") -> None:
     for line in lines:
         # As it was written, to where it was written; but nothing in it may move a cursor.
         stream = sys.stderr if line.stream == "stderr" else sys.stdout
-        click.echo(neutralise(line.body), file=stream)
+        write(neutralise(line.body), stream=stream)

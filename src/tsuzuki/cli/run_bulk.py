@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsuzuki.cli.application import open_application
+from tsuzuki.cli.arguments import StoredId
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
@@ -36,7 +37,7 @@ RESULTS = [
     Column("new_run_id", "NEW RUN", align="right"),
 ]
 
-bulk_id_argument = click.argument("bulk_id", metavar="BULK", type=click.IntRange(1))
+bulk_id_argument = click.argument("bulk_id", metavar="BULK", type=StoredId())
 
 
 @click.group(cls=Group)
@@ -125,7 +126,7 @@ def ls(invocation: Invocation, limit: int, before_id: int | None) -> None:
 
 @bulk.command()
 @bulk_id_argument
-@click.option("--after-run", type=click.IntRange(0), default=0, metavar="RUN", help="Go on here.")
+@click.option("--after-run", type=StoredId(0), default=0, metavar="RUN", help="Go on here.")
 @limit_option
 @click.pass_obj
 def show(invocation: Invocation, bulk_id: int, after_run: int, limit: int) -> None:
@@ -160,6 +161,8 @@ def stop(invocation: Invocation, bulk_id: int) -> None:
     with open_application(invocation) as application:
         view = application.bulk.stop(bulk_id)
     say(invocation, f"Stopped after {view.action.done} of {view.action.matched} runs.")
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, view.as_dict(), columns=ACTIONS)
 
 
 def act(

@@ -1,13 +1,11 @@
 """`tsuzuki run-due`: do everything that is due, then end. For cron and for people without a daemon."""
 
-from typing import Any
-
 import click
 
 from tsuzuki.cli.application import apply_file, open_application
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
-from tsuzuki.cli.foreground import ProcessSignals, engine_options, write_log
+from tsuzuki.cli.foreground import ProcessSignals, work_options, write_log
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say
 
@@ -21,7 +19,7 @@ ENDED = [Column("state"), Column("runs", align="right")]
 
 
 @click.command("run-due", cls=Command)
-@engine_options
+@work_options
 @click.option("--dry-run", is_flag=True, help="Say what is due, and do nothing.")
 @click.pass_obj
 def run_due(
@@ -31,7 +29,6 @@ def run_due(
     capacity: int,
     tags: tuple[str, ...],
     log_format: str,
-    **_options: Any,
 ) -> None:
     """Run everything that is due, then end.
 

@@ -3,6 +3,7 @@
 import click
 
 from tsuzuki.cli.application import open_application
+from tsuzuki.cli.arguments import StoredId
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.confirmation import yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
@@ -99,7 +100,7 @@ def retry(
 @failures.command()
 @group_argument
 @click.option(
-    "--through", type=click.IntRange(1), metavar="RUN", help="Only failures of runs up to this one."
+    "--through", type=StoredId(), metavar="RUN", help="Only failures of runs up to this one."
 )
 @click.pass_obj
 def ack(invocation: Invocation, group_id: str, through: int | None) -> None:

@@ -43,7 +43,10 @@ def up(
     tsuzuki up --listen 127.0.0.1:9000
     """
     if lead_only and work_only:
-        raise UsageError("--lead-only and --work-only exclude each other")
+        raise UsageError(
+            "--lead-only and --work-only exclude each other",
+            hint="Say one of them, or none: then this process leads and works.",
+        )
     web = WebOptions(
         listen=listen, allowed_hosts=allowed_hosts, trusted_proxies=trusted_proxies, setup=setup
     )

@@ -140,10 +140,10 @@ def rm(invocation: Invocation, name: str, yes: bool) -> None:
     tsuzuki user rm bob --yes
     """
     with open_application(invocation) as application:
-        application.users.get(name, by=application.principal)
+        view = application.users.get(name, by=application.principal)
         confirm(invocation, f"remove the user {name} with all sessions and tokens", yes=yes)
         application.users.remove(name, by=application.principal)
-    say(invocation, f"The user '{name}' is removed.")
+    _tell(invocation, view, f"The user '{name}' is removed.")
 
 
 def _tell(invocation: Invocation, view: "UserView", text: str) -> None:

@@ -10,7 +10,7 @@ from tsuzuki.cli.completions import worker_ids
 from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.foreground import database_wait_option, engine_options, run_in_foreground
 from tsuzuki.cli.formatting import format_duration, format_list
-from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say
 
 
@@ -74,7 +74,10 @@ def drain(invocation: Invocation, worker_id: str) -> None:
     """
     with open_application(invocation) as application:
         application.workers.drain(worker_id)
+        view = application.workers.get(worker_id)
     say(invocation, f"'{worker_id}' will finish what it has and leave.")
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, view.as_dict(), columns=COLUMNS)
 
 
 @worker.command()
@@ -91,4 +94,7 @@ def detach(invocation: Invocation, worker_id: str, yes: bool) -> None:
         application.workers.get(worker_id)
         confirm(invocation, f"stop everything that runs on {worker_id}", yes=yes)
         application.workers.detach(worker_id)
+        view = application.workers.get(worker_id)
     say(invocation, f"'{worker_id}' is detached.")
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, view.as_dict(), columns=COLUMNS)

@@ -4,19 +4,27 @@ Environment and current folder are handed in; nothing here looks at the process 
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import BaseModel
 
-from tsuzuki.config.environment.expansion import expand, required_names, variable_names
+from tsuzuki.config.environment.expansion import (
+    HERE,
+    expand,
+    required_names,
+    unset_names,
+    variable_names,
+    variable_value,
+)
 from tsuzuki.config.environment.urls import (
     check_direct_url,
     check_redis_url,
     normalise_database_url,
     passwords_in,
 )
-from tsuzuki.config.environment.variables import ConfiguredValue, read_variable
+from tsuzuki.config.environment.variables import ConfiguredValue, file_variable, read_variable
 from tsuzuki.config.location import (
     DEFAULT_DATABASE,
     FILE_VARIABLE,
@@ -31,7 +39,7 @@ from tsuzuki.config.schema.jobs import DEFAULT_TIMEZONE
 from tsuzuki.config.schema.sections import Section, section_models
 from tsuzuki.config.schema.webhooks import Webhook, path_of, secret_variables
 from tsuzuki.config.yaml.document import Document, read_document
-from tsuzuki.model.errors import Place
+from tsuzuki.model.errors import ConfigurationError, Place
 from tsuzuki.model.job import JobSpec
 
 
@@ -71,15 +79,24 @@ class Configuration:
     """The origin of each field: a flag, a variable or a place in the file. The rest are defaults."""
 
     secret_variables: frozenset[str] = field(default=frozenset(), compare=False)
-    """The variables that URLs and sections are filled in from: no command inherits them."""
+    """The variables that URLs and sections are filled in from."""
     unset_variables: tuple[UnsetVariable, ...] = field(default=(), compare=False)
     """The variables without a default that sections and the `environment` of jobs refer to and that are not set. A
     command may still find them where its worker runs."""
     document: Document | None = field(default=None, compare=False, repr=False)
+    cwd: Path = field(default=HERE, compare=False)
+    """The base of relative paths in `…_FILE` variables."""
+
+    @property
+    def withheld_variables(self) -> frozenset[str]:
+        """What no command inherits: the secret variables, and those that may name their files."""
+        return self.secret_variables | frozenset(map(file_variable, self.secret_variables))
 
     def secrets(self, environ: Mapping[str, str]) -> Iterator[str]:
         """The texts that are secret here: what variables hold, or the files that `…_FILE` names, and passwords."""
-        yield from (environ.get(name, "") for name in self.secret_variables)
+        for name in self.secret_variables:
+            with suppress(ConfigurationError):  # it is reported where it is used
+                yield variable_value(name, environ, cwd=self.cwd) or ""
         for section in self.sections.values():
             yield from section.secrets()
         for url in (
@@ -121,7 +138,7 @@ def load_configuration(
     workspace = path.parent if path else here
     given = _given_values(database_url, content, environ, here)
     sections = _sections(content, kinds, environ, here)
-    webhooks = _webhooks(content, environ)
+    webhooks = _webhooks(content, environ, here)
     redis, archive = given.get("redis_url"), given.get("log_archive")
     direct = given.get("database_direct_url")
     return Configuration(
@@ -147,6 +164,7 @@ def load_configuration(
             *_unset_in_jobs(content, environ),
         ),
         document=content.document if content else None,
+        cwd=here,
         origins={
             **({"file": _file_origin(file, environ)} if path else {}),
             **(_key_places(content, ("timezone", "jobs")) if content else {}),
@@ -162,25 +180,25 @@ def _given_values(
     flag or variable overrides it, so that a variable missing in it does no harm."""
     values = {
         "database_url": database_url_outside_file(database_flag, environ, cwd=cwd)
-        or _from_file("database_url", content, environ),
+        or _from_file("database_url", content, environ, cwd),
         "database_direct_url": read_variable("TSUZUKI_DATABASE_DIRECT_URL", environ, cwd=cwd)
-        or _from_file("database_direct_url", content, environ),
+        or _from_file("database_direct_url", content, environ, cwd),
         "redis_url": read_variable("TSUZUKI_REDIS_URL", environ, cwd=cwd)
-        or _from_file("redis_url", content, environ),
-        "log_archive": _from_file("log_archive", content, environ),
+        or _from_file("redis_url", content, environ, cwd),
+        "log_archive": _from_file("log_archive", content, environ, cwd),
     }
     return {key: value for key, value in values.items() if value}
 
 
 def _from_file(
-    key: str, content: ConfigFile | None, environ: Mapping[str, str]
+    key: str, content: ConfigFile | None, environ: Mapping[str, str], cwd: Path
 ) -> ConfiguredValue | None:
     """The value of a top-level key of the file, with its variables expanded."""
     written = getattr(content, key, None)
     if content is None or written is None:
         return None
     place = content.document.place_of_value((key,))
-    text = expand(written, environ, place=place)
+    text = expand(written, environ, cwd=cwd, place=place)
     return ConfiguredValue(text=text, name=f"`{key}`", place=place)
 
 
@@ -203,11 +221,13 @@ def _sections(
     }
 
 
-def _webhooks(content: ConfigFile | None, environ: Mapping[str, str]) -> tuple[Webhook, ...]:
+def _webhooks(
+    content: ConfigFile | None, environ: Mapping[str, str], cwd: Path
+) -> tuple[Webhook, ...]:
     if content is None:
         return ()
     return tuple(
-        webhook.in_process(environ, content.document.place_of_key(path_of(webhook)))
+        webhook.in_process(environ, cwd=cwd, place=content.document.place_of_key(path_of(webhook)))
         for webhook in content.webhooks
     )
 
@@ -229,7 +249,7 @@ def _unset_variables(
     for section in sections.values():
         for path, text in section.texts():
             place = section.document.place_of_value(path) if section.document else None
-            for name in sorted(required_names(text) - environ.keys()):
+            for name in unset_names(required_names(text), environ):
                 yield UnsetVariable(name=name, place=place)
 
 
@@ -237,7 +257,7 @@ def _unset_secrets(
     webhooks: tuple[Webhook, ...], environ: Mapping[str, str]
 ) -> Iterator[UnsetVariable]:
     for webhook in webhooks:
-        for name in sorted(secret_variables((webhook,)) - environ.keys()):
+        for name in unset_names(secret_variables((webhook,)), environ):
             yield UnsetVariable(name=name, place=webhook.place)
 
 
@@ -246,8 +266,8 @@ def _unset_in_jobs(
 ) -> Iterator[UnsetVariable]:
     for job in content.jobs if content else ():
         for key, text in (job.options.get("environment") or {}).items():
-            missing = required_names(text) - environ.keys() if isinstance(text, str) else ()
-            for name in sorted(missing):
+            required = required_names(text) if isinstance(text, str) else ()
+            for name in unset_names(required, environ):
                 path = ("jobs", job.name, "environment", key)
                 place = content.document.place_of_value(path) if content else None
                 yield UnsetVariable(name=name, place=place)

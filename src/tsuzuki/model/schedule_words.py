@@ -33,12 +33,11 @@ _ANCHOR_YEARS = range(1900, 3000)
 
 def read_interval(value: object) -> timedelta:
     """`10m`, `1h30m`, `90` (seconds). The schedule itself checks the bounds."""
-    if isinstance(value, str):
-        return timedelta(seconds=_seconds_in(value.strip().lower()))
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ScheduleError(f"{value!r} is not an interval", hint=_INTERVAL_HINT)
+    seconds = _seconds_in(value.strip().lower()) if isinstance(value, str) else value
     try:
-        return timedelta(seconds=value)
+        return timedelta(seconds=seconds)
     except (OverflowError, ValueError) as error:
         raise ScheduleError("an interval that is not finite", hint=_INTERVAL_HINT) from error
 

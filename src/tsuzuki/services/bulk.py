@@ -126,6 +126,7 @@ class BulkActions(ActingService):
                 state = self._view(connection, bulk_id).state
                 raise Conflict(
                     f"bulk action {bulk_id} is {state}: there is nothing to stop",
+                    hint=f"See what it did: tsuzuki run bulk show {bulk_id}",
                     code="bulk_not_running",
                 )
             self._note(connection, "bulk.stop", action)

@@ -36,7 +36,10 @@ class Events:
         """Store an event; the second value is False if its key was used before. With an `actor` a new one is
         audited under that name."""
         if not event_type or len(event_type) > 200:
-            raise UsageError("an event type has from 1 to 200 characters")
+            raise UsageError(
+                "an event type has from 1 to 200 characters",
+                hint="Name what happened, for example order.paid; details go into the payload.",
+            )
         body = {} if payload is None else payload
         jsontext.encode(body)
         if connection is not None:

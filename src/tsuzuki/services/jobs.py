@@ -23,7 +23,7 @@ from tsuzuki.config import (
     patched,
     problem_at,
 )
-from tsuzuki.config.schema.job_keys import COMMON_KEYS
+from tsuzuki.config.schema.job_keys import COMMON_KEYS, INNER_KEYS
 from tsuzuki.config.schema.job_kinds import with_built_in
 from tsuzuki.model.errors import ConfigurationError, Conflict, Place, UsageError
 from tsuzuki.model.job import Job, JobSource, JobSpec
@@ -306,13 +306,16 @@ class Jobs(ActingService):
         kinds = with_built_in(self._kinds).values()
         known = COMMON_KEYS.union(*(kind.keys for kind in kinds))
         for key in keys:
-            first = key if isinstance(key, str) else key[0]
-            if first not in known:
-                raise UsageError(
-                    f"a job has no key '{first}'",
-                    hint=did_you_mean(first, known) + f"Known are: {', '.join(sorted(known))}.",
-                    code="unknown_key",
-                )
+            path = (key,) if isinstance(key, str) else key
+            for word, allowed in zip(path, (known, INNER_KEYS.get(path[0])), strict=False):
+                if allowed is not None and word not in allowed:
+                    written = ".".join(path)
+                    raise UsageError(
+                        f"a job has no key '{written}'",
+                        hint=did_you_mean(word, allowed)
+                        + f"Known are: {', '.join(sorted(allowed))}.",
+                        code="unknown_key",
+                    )
 
     @contextmanager
     def _editing(self, name: str) -> Iterator[ConfigEditor]:

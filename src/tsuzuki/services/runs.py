@@ -346,7 +346,10 @@ def _new_run(request: Request, job: Job, now: datetime | None) -> NewRun:
     priority = job.spec.priority if request.priority is None else request.priority
     key = request.idempotency_key
     if not PRIORITY_MIN <= priority <= PRIORITY_MAX:
-        raise UsageError(f"a priority is from {PRIORITY_MIN} to {PRIORITY_MAX}, not {priority}")
+        raise UsageError(
+            f"a priority is from {PRIORITY_MIN} to {PRIORITY_MAX}, not {priority}",
+            hint="Leave it out to take the priority of the job.",
+        )
     if not 0 <= request.delay_seconds <= DELAY_MAX_SECONDS:
         raise UsageError(
             f"a delay is from 0 to {DELAY_MAX_SECONDS} seconds, not {request.delay_seconds}",

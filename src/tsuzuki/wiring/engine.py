@@ -44,11 +44,12 @@ def build_engine(
         clock=database.clock,
     )
     command = CommandExecutor(
-        expand=expand,
+        expand=partial(expand, cwd=resources.configuration.cwd),
         base_folder=resources.workspace,
         kill_grace_seconds=kill_grace_seconds,
         environ=dict(resources.environ),  # a copy is compared faster with each command
-        secret_names=resources.configuration.secret_variables,
+        secret_names=resources.configuration.withheld_variables,
+        more_secrets=partial(resources.configuration.secrets, resources.environ),
     )
     executors = ExecutorRegistry(
         {**dict.fromkeys(handlers, python), "command": command, "python": python}

@@ -64,7 +64,7 @@ def opened_reader(
     workspace = file.parent if file else here
     given = database_url_outside_file(database_url, environ, cwd=here)
     if given is None and record.database_url is not None:
-        text = expand(record.database_url, environ)
+        text = expand(record.database_url, environ, cwd=here)
         given = ConfiguredValue(text=text, name="`database_url`")
     url = normalise_database_url(given or DEFAULT_DATABASE, workspace=workspace)
     with open_reader(url) as rows:

@@ -1,5 +1,7 @@
 """`${NAME}` in text."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,3 +59,25 @@ def test_what_is_literal_part_leaves_variables_out_and_defaults_in() -> None:
 @given(st.text())
 def test_any_text_survives_when_its_dollars_are_doubled(text: str) -> None:
     assert expand(text.replace("$", "$$"), {}) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "environ", "expanded"),
+    [
+        ("${KEY}", {"KEY_FILE": "key"}, "hidden"),
+        ("${KEY:-other}", {"KEY_FILE": "key"}, "hidden"),
+        ("${KEY}", {"KEY": "", "KEY_FILE": "key"}, "hidden"),
+        ("${KEY}", {"KEY": "open", "KEY_FILE": "key"}, "open"),
+        ("${KEY:-other}", {"KEY_FILE": ""}, "other"),
+    ],
+)
+def test_a_variable_may_be_given_as_a_file(
+    text: str, environ: dict[str, str], expanded: str, tmp_path: Path
+) -> None:
+    (tmp_path / "key").write_text("hidden\n")
+    assert expand(text, environ, cwd=tmp_path) == expanded
+
+
+def test_a_file_that_is_not_there_is_told_by_its_variable(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="KEY_FILE"):
+        expand("${KEY}", {"KEY_FILE": "key"}, cwd=tmp_path)

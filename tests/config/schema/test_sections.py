@@ -172,3 +172,15 @@ def test_a_wrong_variable_is_told_when_the_section_is_read(tmp_path: Path) -> No
 def test_the_variables_of_sections_and_urls_are_secrets(tmp_path: Path) -> None:
     text = "database_url: sqlite:///${DB:-a.db}\nlibrary: {key: '${KEY}', post: {host: '$${X}'}}\n"
     assert load(tmp_path, text).secret_variables == {"DB", "KEY"}
+
+
+def test_a_variable_of_a_section_may_be_given_as_a_file_and_stays_secret(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("hunter2\n")
+    text = "database_url: sqlite:///${DB}\nlibrary: {key: '${KEY}'}\n"
+    environ = {"KEY_FILE": "secret", "DB_FILE": "secret"}
+    found = load(tmp_path, text, **environ)
+    assert found.section("library") == Library(key="hunter2")
+    assert found.database_url.endswith("/hunter2")
+    assert found.unset_variables == ()
+    assert found.withheld_variables == {"DB", "DB_FILE", "KEY", "KEY_FILE"}
+    assert set(found.secrets(environ)) == {"hunter2"}

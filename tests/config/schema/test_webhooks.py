@@ -100,3 +100,10 @@ def test_a_mistake_is_told_with_its_place(
     text: str, expected: tuple[str, int, int], tmp_path: Path
 ) -> None:
     assert problems(tmp_path, text) == [expected]
+
+
+def test_the_secret_of_a_webhook_may_be_given_as_a_file(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("hunter2\n")
+    configuration = load(tmp_path, GOOD, SHOP_FILE="secret")
+    assert configuration.unset_variables == ()
+    assert "hunter2" in configuration.webhooks[0].secrets()

@@ -50,12 +50,84 @@ def test_a_mapping_may_change_all_its_keys(path: Path) -> None:
     assert "      # In the morning.\n" in path.read_text()
 
 
-def test_a_block_is_replaced_by_one_line(path: Path) -> None:
+def test_a_block_list_is_changed_item_by_item(path: Path) -> None:
     ConfigEditor(path).update_job("backup", {"command": ["pg_dump", "--one"]})
-    assert changed(path) == (
-        ["    command:", "    - pg_dump", "    - --all"],
-        ['    command: [pg_dump, "--one"]'],
+    assert changed(path) == (["    - --all"], ['    - "--one"'])
+
+
+LIST = """\
+jobs:
+  it:
+    command: x
+    tags:
+      # all of them
+      - a  # why a
+      # about b
+      - b
+        # more of b
+      - c  # why c
+    timeout: 1m
+"""
+
+
+@pytest.mark.parametrize(
+    ("tags", "gone", "came"),
+    [
+        (["a", "b", "c", "d"], [], ["      - d"]),
+        (["z", "a", "b", "c"], [], ["      - z"]),
+        (["a", "z", "b", "c"], [], ["      - z"]),
+        (["a", "c"], ["      - b", "        # more of b"], []),
+        (["b"], ["      - a  # why a", "      - c  # why c"], []),
+        (["c", "a"], ["      - b", "        # more of b"], []),
+        (["c", "b", "a"], [], []),
+        (["a", "z", "c"], ["      - b", "        # more of b"], ["      - z"]),
+    ],
+)
+def test_the_items_of_a_list_that_stay_keep_their_comments(
+    path: Path, tags: list[str], gone: list[str], came: list[str]
+) -> None:
+    path.write_text(LIST)
+    ConfigEditor(path).update_job("it", {"tags": tags})
+    assert data(path)["jobs"]["it"]["tags"] == tags
+    assert changed(path, LIST) == (gone, came)
+
+
+def test_a_list_that_ends_the_file_without_a_line_end_is_edited(path: Path) -> None:
+    path.write_text("jobs:\n  it:\n    command: x\n    tags:\n    - a")
+    ConfigEditor(path).update_job("it", {"tags": ["a", "b"]})
+    ConfigEditor(path).update_job("it", {"tags": ["b"]})
+    assert path.read_text().rstrip() == "jobs:\n  it:\n    command: x\n    tags:\n    - b"
+
+
+def test_comments_in_braces_outlive_what_replaces_them(path: Path) -> None:
+    path.write_text(
+        "jobs:\n  it:\n    command: x\n"
+        "    schedule: {every: 10m, # often, '#1'\n      anchor: '2026-01-01 # no comment'}  # short\n"
     )
+    ConfigEditor(path).update_job("it", {"schedule": "every 5m"})
+    assert path.read_text() == (
+        "jobs:\n  it:\n    command: x\n    # often, '#1'\n    schedule: every 5m  # short\n"
+    )
+
+
+def test_a_key_leaves_braces_without_the_comments_of_its_neighbours(path: Path) -> None:
+    text = "jobs:\n  it: {\n    command: x, # about x\n    # of time\n    timeout: 1m, # about 1m\n    priority: 1}\n"
+    path.write_text(text)
+    ConfigEditor(path).update_job("it", {}, ["priority"])
+    assert changed(path, text) == (["    priority: 1}"], ["    }"])
+    path.write_text(text)
+    ConfigEditor(path).update_job("it", {"python": "a:b"}, ["command"])
+    assert "# of time\n    timeout: 1m, # about 1m\n" in path.read_text()
+
+
+def test_a_job_that_only_merges_another_gets_keys_of_its_own(path: Path) -> None:
+    text = "jobs:\n  b: &b {command: x}\n  a:\n    <<: *b\n    # the end of a\n"
+    path.write_text(text)
+    ConfigEditor(path).update_job("a", {"timeout": "5m"})
+    assert path.read_text() == text + "    timeout: 5m\n"
+
+
+def test_a_block_is_replaced_by_one_line(path: Path) -> None:
     ConfigEditor(path).update_job("hello", {"schedule": "every 10m"})
     assert "    schedule: every 10m\n" in path.read_text()
 

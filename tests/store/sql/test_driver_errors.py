@@ -99,12 +99,15 @@ def test_a_path_that_is_no_database_is_an_error_in_plain_words(
         with pytest.raises(Unreachable):
             look(database)
     assert problem.message == f"the database {no_database[kind]} {words}"
+    assert problem.retry_after_seconds is None
 
 
 def test_a_read_only_file_is_named_as_read_only(file: Path) -> None:
     with opened(f"sqlite:///file:{file}?mode=ro&uri=true") as database:
         assert names(database) == []
-        assert "is read-only" in error_of(database).message
+        problem = error_of(database)
+        assert "is read-only" in problem.message
+        assert problem.retry_after_seconds is None
 
 
 def test_a_full_disk_is_named_and_what_was_there_stays(file: Path) -> None:
@@ -137,7 +140,9 @@ def test_a_lock_timeout_names_the_lock_of_another_writer(
     with opened(f"sqlite:///{file}") as database, closing(sqlite3.connect(file)) as other:
         look(database)
         other.execute("BEGIN IMMEDIATE")
-        assert "stayed locked by another writer" in error_of(database).message
+        problem = error_of(database)
+        assert "stayed locked by another writer" in problem.message
+        assert problem.retry_after_seconds
         assert names(database) == []
         other.rollback()
         add_job(database, spec("a"))

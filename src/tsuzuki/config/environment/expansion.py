@@ -1,22 +1,29 @@
 """Expand `${NAME}` and `${NAME:-default}` in text. `$$` is a dollar sign.
 
-A `$` before any other character is literal. The default is used if the variable is unset or empty.
+A `$` before any other character is literal. A variable that is unset or empty is read from the file that
+`NAME_FILE` names; the default is used if there is neither.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 
+from tsuzuki.config.environment.variables import file_variable, read_variable
 from tsuzuki.model.errors import ConfigurationError, Place
 
 _REFERENCE = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<body>[^}]*)(?P<closed>\}?))")
+HERE = Path()
 _BODY = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL)
 
 
-def expand(text: str, environ: Mapping[str, str], *, place: Place | None = None) -> str:
-    """Expand the variables in `text`. Raises `ConfigurationError` if one is not set."""
+def expand(
+    text: str, environ: Mapping[str, str], *, cwd: Path = HERE, place: Place | None = None
+) -> str:
+    """Expand the variables in `text`; `cwd` is the base of relative paths in `…_FILE` variables. Raises
+    `ConfigurationError` if a variable is not set, or if its file cannot be read."""
 
     def value(name: str, default: str | None) -> str:
-        found = environ.get(name)
+        found = variable_value(name, environ, cwd=cwd)
         if default is not None:
             return found or default
         if found is None:
@@ -29,6 +36,25 @@ def expand(text: str, environ: Mapping[str, str], *, place: Place | None = None)
         return found
 
     return _substitute(text, value, place)
+
+
+def variable_value(name: str, environ: Mapping[str, str], *, cwd: Path = HERE) -> str | None:
+    """The value of the variable, or of the file that `NAME_FILE` names; None if there is neither.
+
+    A variable that is set wins: the other one may be there for another program. Raises `ConfigurationError`.
+    """
+    direct = environ.get(name)
+    if direct:
+        return direct
+    found = read_variable(name, environ, cwd=cwd)
+    return found.text if found else direct
+
+
+def unset_names(names: Iterable[str], environ: Mapping[str, str]) -> list[str]:
+    """Those of the variables that are given neither directly nor by a file, sorted."""
+    return sorted(
+        name for name in names if name not in environ and not environ.get(file_variable(name))
+    )
 
 
 def variable_names(text: str) -> frozenset[str]:

@@ -26,23 +26,28 @@ class ConfiguredValue:
         return str(self.place) if self.place else self.name
 
 
+def file_variable(name: str) -> str:
+    """The variable that may name a file with the value of the variable `name`."""
+    return f"{name}_FILE"
+
+
 def read_variable(name: str, environ: Mapping[str, str], *, cwd: Path) -> ConfiguredValue | None:
     """The value of the variable `name`, or of the file that `name` + `_FILE` names. An empty variable
     counts as unset. Raises `ConfigurationError`."""
     direct = environ.get(name)
-    file_variable = f"{name}_FILE"
-    file = environ.get(file_variable)
+    named_file = file_variable(name)
+    file = environ.get(named_file)
     if direct and file:
         raise ConfigurationError(
-            f"{name} and {file_variable} are both set",
+            f"{name} and {named_file} are both set",
             hint="Unset one of them.",
             code="variable_conflict",
         )
     if direct:
         return ConfiguredValue(text=direct, name=name)
     if file:
-        text = _read_secret(file, file_variable, cwd=cwd)
-        return ConfiguredValue(text=text, name=file_variable)
+        text = _read_secret(file, named_file, cwd=cwd)
+        return ConfiguredValue(text=text, name=named_file)
     return None
 
 

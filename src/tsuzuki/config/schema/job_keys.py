@@ -19,6 +19,7 @@ from tsuzuki.model.job import DAY_SECONDS, PRIORITY_MAX, PRIORITY_MIN
 from tsuzuki.model.misfire import Misfire
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.retry import RetryPolicy
+from tsuzuki.model.schedule import TRIGGER_KEYS
 
 
 class Backoff(StrictModel):
@@ -86,3 +87,5 @@ class CommonKeys(StrictModel):
 
 
 COMMON_KEYS = frozenset(keys_of(CommonKeys))
+INNER_KEYS = {"backoff": frozenset(keys_of(Backoff)), "schedule": {*TRIGGER_KEYS, "timezone"}}
+"""The keys of those values that are mappings with fixed keys."""

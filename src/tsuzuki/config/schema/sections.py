@@ -111,7 +111,7 @@ class Section:
     def _expanded(self, value: Any, path: KeyPath) -> Any:
         if isinstance(value, str):
             place = self.document.place_of_value(path) if self.document else None
-            return expand(value, self.environ, place=place)
+            return expand(value, self.environ, cwd=self.cwd, place=place)
         if isinstance(value, dict):
             return {key: self._expanded(part, (*path, key)) for key, part in value.items()}
         if isinstance(value, list):

@@ -7,11 +7,12 @@ that webhook.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, SecretStr, StrictStr
 
-from tsuzuki.config.environment.expansion import expand, variable_names
+from tsuzuki.config.environment.expansion import HERE, expand, variable_names
 from tsuzuki.config.schema.field_types import Expects, Name
 from tsuzuki.config.schema.problems import Problem
 from tsuzuki.config.schema.strict_model import StrictModel
@@ -63,10 +64,14 @@ class Webhook:
     """As they are written, the newer secret first."""
     place: Place | None = field(default=None, compare=False)
     environ: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    cwd: Path = field(default=HERE, compare=False, repr=False)
+    """The base of relative paths in `…_FILE` variables."""
 
     def secrets(self) -> tuple[str, ...]:
         """The values of its variables. Raises `ConfigurationError` if one is not set or empty."""
-        values = tuple(expand(text, self.environ, place=self.place) for text in self.variables)
+        values = tuple(
+            expand(text, self.environ, cwd=self.cwd, place=self.place) for text in self.variables
+        )
         if not all(values):
             raise ConfigurationError(
                 f"a secret of the webhook {self.name} is empty",
@@ -76,8 +81,10 @@ class Webhook:
             )
         return values
 
-    def in_process(self, environ: Mapping[str, str], place: Place | None) -> "Webhook":
-        return replace(self, environ=environ, place=place)
+    def in_process(
+        self, environ: Mapping[str, str], *, cwd: Path, place: Place | None
+    ) -> "Webhook":
+        return replace(self, environ=environ, cwd=cwd, place=place)
 
 
 def read_webhooks(data: Mapping[str, Any], problems: list[Problem]) -> tuple[Webhook, ...]:

@@ -7,18 +7,21 @@ not proven here: the caller parses the result and compares it with what was mean
 A comment belongs to the block whose indentation it shares, and is removed only with that block.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from itertools import chain, groupby
 from typing import Any
 
 from tsuzuki.config.yaml.emitter import emit_entry, emit_flow
-from tsuzuki.config.yaml.nodes import Entry, Node
+from tsuzuki.config.yaml.nodes import Entry, Node, Scalar, Sequence
 from tsuzuki.config.yaml.nodes import Mapping as MappingNode
 from tsuzuki.config.yaml.source import Source
 from tsuzuki.model.jsontext import encode
 
 INDENT_STEP = "  "
+_COMMENT = re.compile(r"(?<!\S)#[^\r\n]*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,13 +46,16 @@ def apply_edits(source: Source, edits: Iterable[TextEdit]) -> Source:
 
 
 def set_value(source: Source, entry: Entry, value: Any) -> list[TextEdit]:
-    """Give `entry` the `value`. A block mapping is edited key by key, to keep the comments between
-    the keys; any other value is replaced in flow style."""
+    """Give `entry` the `value`. A block mapping is edited key by key and a block list item by item, to keep
+    the comments between them; any other value is replaced in flow style."""
     node = entry.value
     if same_json(node.to_data(), value):
         return []
     if isinstance(node, MappingNode) and isinstance(value, Mapping) and _shares_keys(node, value):
         return _set_keys(source, node, value)
+    if isinstance(node, Sequence) and isinstance(value, list) and _has_item_lines(source, node):
+        edits = _set_items(source, entry, node, value)
+        return edits or _replace_value(source, entry, emit_flow(value))
     return _replace_value(source, entry, emit_flow(value))
 
 
@@ -65,7 +71,7 @@ def insert_lines(source: Source, position: int, lines: list[str]) -> TextEdit:
 def remove_keys(source: Source, mapping: MappingNode, removed: Collection[str]) -> list[TextEdit]:
     """Remove the keys `removed` from `mapping`, with their values and the comments inside."""
     if mapping.is_flow:
-        return _remove_from_flow(mapping, removed)
+        return _remove_from_flow(source, mapping, removed)
     return [
         TextEdit(start=source.line_start(entry.key.start), end=entry_block_end(source, entry))
         for entry in mapping.entries
@@ -90,8 +96,7 @@ def entry_block_end(source: Source, entry: Entry) -> int:
 
 def mapping_block_end(source: Source, mapping: MappingNode) -> int:
     """The end of the lines of a block mapping, with the comments indented like its keys."""
-    column = source.column(mapping.entries[0].key.start)
-    return _block_end(source, mapping.end, deeper_than=column - 1)
+    return _block_end(source, mapping.end, deeper_than=_key_column(source, mapping) - 1)
 
 
 def same_json(one: Any, other: Any) -> bool:
@@ -118,7 +123,7 @@ def _shares_keys(mapping: MappingNode, value: Mapping[str, Any]) -> bool:
     """Whether to edit `mapping` key by key. A block is, even without a common key, to keep its
     comments."""
     if not mapping.is_flow:
-        return bool(value and mapping.entries)
+        return bool(value and (mapping.entries or mapping.merged))
     return any(entry.name in value for entry in mapping.entries)
 
 
@@ -131,13 +136,61 @@ def _is_merged(mapping: MappingNode, key: str, value: Any) -> bool:
 def _insert_keys(source: Source, mapping: MappingNode, added: Mapping[str, Any]) -> TextEdit:
     if mapping.is_flow:
         return insert_into_flow(source, mapping, added)
-    indent = " " * source.column(mapping.entries[0].key.start)
+    indent = " " * _key_column(source, mapping)
     parts = (emit_entry(key, part, indent=indent, step=INDENT_STEP) for key, part in added.items())
     return insert_lines(source, mapping_block_end(source, mapping), list(chain(*parts)))
 
 
-def _remove_from_flow(mapping: MappingNode, removed: Collection[str]) -> list[TextEdit]:
-    """Remove each run of neighbours together with the comma that separates it from the rest."""
+def _key_column(source: Source, mapping: MappingNode) -> int:
+    """The column of the keys of a block mapping; if all it has is `<<`, that is where it starts."""
+    return source.column(mapping.entries[0].key.start if mapping.entries else mapping.start)
+
+
+def _has_item_lines(source: Source, sequence: Sequence) -> bool:
+    """Whether each item begins on a line of its own, behind its dash."""
+    starts = [source.text[source.line_start(item.start) : item.start] for item in sequence.items]
+    return bool(starts) and not sequence.is_flow and all(one.strip() == "-" for one in starts)
+
+
+def _set_items(
+    source: Source, entry: Entry, sequence: Sequence, value: list[Any]
+) -> list[TextEdit]:
+    """Keep the lines of the items that stay; remove, insert and move the others. No edits if none would be left."""
+    if not value or entry.colon_end is None:
+        return []
+    first_line = source.line_at(sequence.items[0].start)
+    indent = first_line[: first_line.index("-")]
+    starts = [source.line_start(item.start) for item in sequence.items]
+    ends = [_block_end(source, item.end, deeper_than=len(indent)) for item in sequence.items]
+    old, new = [encode(item.to_data()) for item in sequence.items], list(map(encode, value))
+    changes = [
+        change
+        for change in SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        if change[0] != "equal"
+    ]
+    removed = [index for _, start, end, *_ in changes for index in range(start, end)]
+    moved = {old[index]: source.text[starts[index] : ends[index]].rstrip() for index in removed}
+    edits = [TextEdit(start=starts[index], end=ends[index]) for index in removed]
+    for _, start, end, new_start, new_end in changes:
+        lines = [
+            moved.get(new[index], f"{indent}- {emit_flow(value[index])}")
+            for index in range(new_start, new_end)
+        ]
+        if start < end:
+            text = "".join(line + source.newline for line in lines)
+            edits[removed.index(start)] = replace(edits[removed.index(start)], text=text)
+        else:
+            # A comment above an item stays above it.
+            position = ends[start - 1] if start else source.line_end(entry.colon_end)
+            edits.append(insert_lines(source, position, lines))
+    return edits
+
+
+def _remove_from_flow(
+    source: Source, mapping: MappingNode, removed: Collection[str]
+) -> list[TextEdit]:
+    """Remove each run of neighbours together with the comma that separates it from the rest, and leave the
+    comments about the rest."""
     entries = mapping.entries
     edits: list[TextEdit] = []
     for is_removed, run in groupby(
@@ -149,8 +202,10 @@ def _remove_from_flow(mapping: MappingNode, removed: Collection[str]) -> list[Te
             continue
         start, end = entries[first].key.start, _entry_end(entries[last])
         if last + 1 < len(entries):
-            end = entries[last + 1].key.start
-        elif first:
+            own_line, _, below = source.text[end : entries[last + 1].key.start].partition("\n")
+            keeps_below = _COMMENT.search(below) is not None
+            end = end + len(own_line.rstrip("\r")) if keeps_below else entries[last + 1].key.start
+        elif first and not _COMMENT.search(source.text, _entry_end(entries[first - 1]), start):
             start = _entry_end(entries[first - 1])
         edits.append(TextEdit(start=start, end=end))
     return edits
@@ -162,11 +217,45 @@ def _replace_value(source: Source, entry: Entry, text: str) -> list[TextEdit]:
         raise Uneditable(f"`{entry.name}` is not written as `key: value`")
     if source.line_start(node.start) == source.line_start(entry.colon_end):
         space = "" if source.text[node.start - 1].isspace() else " "
-        return [TextEdit(start=node.start, end=node.end, text=space + text)]
+        return [
+            *_kept_comments(source, entry),
+            TextEdit(start=node.start, end=node.end, text=space + text),
+        ]
     return [
+        *_kept_comments(source, entry),
         TextEdit(start=entry.colon_end, end=entry.colon_end, text=f" {text}"),
         TextEdit(start=source.line_start(node.start), end=_own_line_end(source, node)),
     ]
+
+
+def _kept_comments(source: Source, entry: Entry) -> list[TextEdit]:
+    """The comments inside a flow value that is replaced, each on a line above its key."""
+    node = entry.value
+    if isinstance(node, Scalar) or not getattr(node, "is_flow", False):
+        return []
+    texts = [*_scalar_ranges(node)]
+    comments = [
+        match[0]
+        for match in _COMMENT.finditer(source.text, node.start, node.end)
+        if not any(start <= match.start() < end for start, end in texts)
+    ]
+    line = source.line_at(entry.key.start)
+    indent = line[: len(line) - len(line.lstrip(" "))]
+    lines = [indent + comment.rstrip() for comment in comments]
+    return [insert_lines(source, source.line_start(entry.key.start), lines)] if lines else []
+
+
+def _scalar_ranges(node: Node) -> Iterator[tuple[int, int]]:
+    match node:
+        case Scalar():
+            yield node.start, node.end
+        case Sequence():
+            for item in node.items:
+                yield from _scalar_ranges(item)
+        case MappingNode():
+            for entry in node.entries:
+                yield entry.key.start, entry.key.end
+                yield from _scalar_ranges(entry.value)
 
 
 def _own_line_end(source: Source, node: Node) -> int:

@@ -48,6 +48,14 @@ SQLITE_ERRORS = (
 )
 """By a phrase of SQLite's message."""
 
+NOT_HEALED_BY_TIME = (
+    "unable to open database file",
+    "readonly database",
+    "file is not a database",
+    "malformed",
+)
+"""Those after which a person has to do something: no later moment is named for another try."""
+
 POSTGRES_ERRORS = {
     "25006": ("is read-only", "Is it a standby? Use the URL of the primary server."),
     "40P01": ("ended this transaction because of a deadlock", "Nothing was changed; try again."),
@@ -130,7 +138,8 @@ def _unreachable(problem: BaseException | None, url: URL) -> Unreachable:
     if is_sqlite_url(url):
         for phrase, what, hint in SQLITE_ERRORS:
             if phrase in message.lower():
-                return _error(str(url.database), what, hint)
+                heals = phrase not in NOT_HEALED_BY_TIME
+                return _error(str(url.database), what, hint, heals=heals)
     name = _shown(url)
     if is_out_of_connections(problem):
         hint = "Raise max_connections there, or run fewer processes: each keeps two, and more under load."
@@ -163,10 +172,10 @@ def _first_line(problem: BaseException | None) -> str:
     return next(iter(str(problem or "").strip().splitlines()), "no answer")
 
 
-def _error(name: str, what: str, hint: str) -> Unreachable:
+def _error(name: str, what: str, hint: str, *, heals: bool = True) -> Unreachable:
     return Unreachable(
         f"the database {name} {what}",
         hint=hint,
         code="database",
-        retry_after_seconds=RETRY_AFTER_SECONDS,
+        retry_after_seconds=RETRY_AFTER_SECONDS if heals else None,
     )

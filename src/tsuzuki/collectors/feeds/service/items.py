@@ -23,6 +23,9 @@ from tsuzuki.store.sql.database import Connection
 REQUEUED_MAX = 10_000
 """How many items one command may have worked on again."""
 
+ID_DIGITS_MAX = 18
+"""An id has 63 bits; every number of so many digits fits into them."""
+
 NO_RUN = 0
 """Holds an item while a person decides about it; no run has this id."""
 
@@ -142,7 +145,8 @@ class Items:
     def get(self, name: str) -> ItemView:
         """An item by its id or its link. Raises `NotFound`."""
         with self._database.read() as connection:
-            item_id = int(name) if name.isdecimal() else item_lists.id_of_url(connection, name)
+            is_id = name.isdecimal() and len(name) <= ID_DIGITS_MAX
+            item_id = int(name) if is_id else item_lists.id_of_url(connection, name)
             item = None if item_id is None else items.get(connection, item_id)
         if item is None:
             raise NotFound(

@@ -4,7 +4,7 @@ Secrets of Tsuzuki and of its configuration are not inherited; a job that needs 
 """
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from tsuzuki.engine.executors.command.secret_mask import SecretMask
 from tsuzuki.engine.task import Task
@@ -50,10 +50,17 @@ def secret_values(
 class WorkerEnvironment:
     """The environment of the worker, checked once for all its commands."""
 
-    def __init__(self, environ: Mapping[str, str], *, secret_names: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        *,
+        secret_names: Collection[str] = (),
+        more_secrets: Iterable[str] = (),
+    ) -> None:
         self.environ = environ
         self.inherited = checked_variables(inherited(environ, secret_names=secret_names))
-        self.mask = SecretMask(secret_values(environ, secret_names=secret_names))
+        known = secret_values(environ, secret_names=secret_names)
+        self.mask = SecretMask({*known, *more_secrets})
 
 
 def declared(

@@ -7,7 +7,7 @@ thread of the worker serves them all.
 import errno
 import os
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def require_linux() -> None:
 class CommandExecutor:
     """Runs `options["argv"]` in `options["cwd"]` (a path from `base_folder`) with the worker's
     environment, without the variables of `secret_names`, and `options["environment"]`, whose values `expand`
-    expands.
+    expands. `more_secrets` reads the secrets that no variable holds, to mask them in the output too.
     """
 
     def __init__(
@@ -56,12 +56,14 @@ class CommandExecutor:
         kill_grace_seconds: Callable[[], float],
         environ: Mapping[str, str] = os.environ,
         secret_names: Collection[str] = (),
+        more_secrets: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._expand = expand
         self._base_folder = base_folder.absolute()
         self._kill_grace_seconds = kill_grace_seconds
         self._environ = environ
         self._secret_names = frozenset(secret_names)
+        self._more_secrets = more_secrets
         self._loop = EventLoopThread(name="tsuzuki-commands")
         self._supervisors = SupervisorPool(self._loop, self._secret_names)
         self.renew_deadline = self._supervisors.renew_deadline
@@ -132,7 +134,9 @@ class CommandExecutor:
     def _worker_environment(self) -> WorkerEnvironment:
         environ = dict(self._environ)
         if self._checked is None or self._checked.environ != environ:
-            self._checked = WorkerEnvironment(environ, secret_names=self._secret_names)
+            self._checked = WorkerEnvironment(
+                environ, secret_names=self._secret_names, more_secrets=self._more_secrets()
+            )
         return self._checked
 
     def _refuse(self, task: Task, on_outcome: OnOutcome, failed: Failed) -> Execution:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import Query
 
 from tsuzuki.model.access import Right
+from tsuzuki.model.audited_objects import OBJECT_TYPES
 from tsuzuki.model.differences import differences
 from tsuzuki.services.audit import AuditEntry
 from tsuzuki.web.answers import Model
@@ -18,26 +19,6 @@ from tsuzuki.web.paging import COUNT_MAX, Count, count_of
 screen = Screen()
 
 CHANGES_SHOWN = 50
-OBJECT_TYPES = (
-    "job",
-    "run",
-    "bulk",
-    "failure_group",
-    "event",
-    "worker",
-    "leader",
-    "setting",
-    "user",
-    "token",
-    "session",
-    "setup_code",
-    "commits",
-    "mail",
-    "feed item",
-    "tree",
-)
-"""What the filter offers; any other can be asked for too."""
-
 PLACES = {
     "run": "/runs/{}",
     "job": "/jobs/{}",
