@@ -53,10 +53,10 @@ def test_an_end_whose_run_is_locked_keeps_its_slot_and_is_stored_later(
         assert (step.ended, step.refused, step.lost) == ([], [], [])
         assert (fixture.worker.running, fixture.worker.free) == (3, 0)
         assert fixture.run(run_id).state is RUNNING
-        assert fixture.worker.has_locked_ends()
+        assert fixture.worker.locked_ends == {run_id}
         assert not fixture.worker.has_outcomes()
     assert [task.run.id for task, _ in tick(fixture).ended] == [run_id]
-    assert not fixture.worker.has_locked_ends()
+    assert not fixture.worker.locked_ends
     assert (fixture.worker.running, fixture.run(run_id).state) == (2, SUCCEEDED)
 
 

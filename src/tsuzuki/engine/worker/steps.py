@@ -168,7 +168,7 @@ class WorkerSteps:
         waits = [poll * (LISTENING_FACTOR if self._listener.is_open else 1.0)]
         if (deadline := self._worker.seconds_to_next_deadline()) is not None:
             waits.append(deadline)
-        if self._worker.output or self._worker.has_locked_ends():
+        if self._worker.output or self._worker.locked_ends:
             waits.append(FLUSH_SECONDS)
         elif self._worker.running:
             waits.append(1.0)

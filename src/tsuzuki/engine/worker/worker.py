@@ -97,7 +97,7 @@ class Worker:
         self._outcomes_wanted = 1
         """How many are worth a wake-up."""
         self._unsaved: dict[int, Ended] = {}
-        self._locked_ends: frozenset[int] = frozenset()
+        self.locked_ends: frozenset[int] = frozenset()
         """Those of them whose row another transaction holds: tried again after a while."""
         self._jobs: dict[int, Job] = {}
         self._must_reconcile = False
@@ -207,7 +207,11 @@ class Worker:
         if self._adopted_next:
             return WorkerStep(started=self._adopt())
         step = WorkerStep()
+        taken = len(self._slots)
         ends = self._collect_ends()
+        # A run that was taken from us has left its slot free without an end. The slot may be assigned already, and the
+        # wake-up for that came while it was taken.
+        poll = poll or len(self._slots) < taken
         output = self.output.take()
         reconciles = self._must_reconcile or (poll and self._may_be_unconfirmed())
         if not (ends or output or poll or reconciles):
@@ -227,11 +231,7 @@ class Worker:
 
     def has_outcomes(self) -> bool:
         """Whether runs have ended whose end is not written yet, and can be written now."""
-        return bool(self._outcomes) or len(self._unsaved) > len(self._locked_ends)
-
-    def has_locked_ends(self) -> bool:
-        """Whether ends are to be tried again, because another transaction held the rows of their runs."""
-        return bool(self._locked_ends)
+        return bool(self._outcomes) or len(self._unsaved) > len(self.locked_ends)
 
     def has_adoptions(self) -> bool:
         """Whether runs are RUNNING in our name that do not execute yet."""
@@ -285,7 +285,7 @@ class Worker:
             if reconciles:
                 started += self._reconcile(connection)
             if poll and self._slots:
-                step.lost = lost_of(connection, self._not_ending(ends), worker_id=self.worker_id)
+                step.lost = lost_of(connection, self._not_ending(), worker_id=self.worker_id)
             free = self.free + len(step.ended) + len(step.refused) - len(started)
             if not self.accepting and poll:
                 self._decline(connection)
@@ -369,15 +369,14 @@ class Worker:
                 self._unsaved[task.started.id] = Ended(task, end, outcome)
         return list(self._unsaved.values())
 
-    def _not_ending(self, ends: Sequence[Ended]) -> list[Task]:
-        ending_ids = {one.run_id for one in ends}
-        return [task for task in self._slots.tasks() if task.started.id not in ending_ids]
+    def _not_ending(self) -> list[Task]:
+        return [task for task in self._slots.tasks() if task.started.id not in self._unsaved]
 
     def _settle(self, step: WorkerStep, output: BufferedOutput) -> None:
         """After the commit: free the slots of what ended, stop what was lost, adopt what was started."""
         if step.locked:
             self.output.put_back_progress(output, step.locked)
-        self._locked_ends = step.locked & self._unsaved.keys()
+        self.locked_ends = step.locked & self._unsaved.keys()
         over = [*(task for task, _ in step.ended), *step.refused]
         for task in over:
             self._unsaved.pop(task.started.id, None)
