@@ -90,6 +90,8 @@ class Worker:
             executor=executor, run_io=self.run_io, on_outcome=self.on_outcome, clock=clock
         )
         self._adopted_next: deque[Task] = deque()
+        self._being_started = 0
+        """So many runs at most are RUNNING in our name once the transaction that is under way is committed."""
         self._local_start_lock = threading.Lock()
         """Held from a statement of the leader that starts runs for us until they are in the queue; and by
         code that must not miss them: to change our id, to stop accepting, to reconcile."""
@@ -109,7 +111,7 @@ class Worker:
 
     @property
     def running(self) -> int:
-        return len(self._slots) + len(self._adopted_next)
+        return len(self._slots) + len(self._adopted_next) + self._being_started
 
     @property
     def free(self) -> int:
@@ -209,8 +211,7 @@ class Worker:
         step = WorkerStep()
         taken = len(self._slots)
         ends = self._collect_ends()
-        # A run that was taken from us has left its slot free without an end. The slot may be assigned already, and the
-        # wake-up for that came while it was taken.
+        # A slot that is free without an end (its run was taken from us) may be assigned again already.
         poll = poll or len(self._slots) < taken
         output = self.output.take()
         reconciles = self._must_reconcile or (poll and self._may_be_unconfirmed())
@@ -226,6 +227,8 @@ class Worker:
                 self.output.put_back(output)
                 self._on_unknown_commit()
                 raise
+            finally:
+                self._being_started = 0
         self._settle(step, output)
         return step
 
@@ -285,7 +288,8 @@ class Worker:
             if reconciles:
                 started += self._reconcile(connection)
             if poll and self._slots:
-                step.lost = lost_of(connection, self._not_ending(), worker_id=self.worker_id)
+                going_on = [t for t in self._slots.tasks() if t.started.id not in self._unsaved]
+                step.lost = lost_of(connection, going_on, worker_id=self.worker_id)
             free = self.free + len(step.ended) + len(step.refused) - len(started)
             if not self.accepting and poll:
                 self._decline(connection)
@@ -319,12 +323,13 @@ class Worker:
         """Only with few ends, for which a commit of its own would cost most; and not while an error may repeat: the
         ends must be stored."""
         is_simple = 0 < len(ends) <= REFILL_ENDS_MAX and not self._may_be_unconfirmed()
-        if not (is_simple and self.accepting):
-            return nullcontext()
-        return self.leader.refilling(self._locked_start)
+        may_refill = is_simple and self.accepting
+        return self.leader.refilling(self._locked_start) if may_refill else nullcontext()
 
     def _start_assigned(self, connection: Connection, free: int) -> list[Task]:
         assigned = ownership.assigned_to_worker(connection, worker_id=self.identity.id, limit=free)
+        # Before their rows are locked: a drain in another thread skips locked rows, and then waits for what runs.
+        self._being_started = len(assigned)
         orders = moves.start(connection, worker_id=self.identity.id, runs=assigned)
         return self._tasks(connection, [orders[run.id] for run in assigned if run.id in orders])
 
@@ -368,9 +373,6 @@ class Worker:
                 self.output.end_log(task)
                 self._unsaved[task.started.id] = Ended(task, end, outcome)
         return list(self._unsaved.values())
-
-    def _not_ending(self) -> list[Task]:
-        return [task for task in self._slots.tasks() if task.started.id not in self._unsaved]
 
     def _settle(self, step: WorkerStep, output: BufferedOutput) -> None:
         """After the commit: free the slots of what ended, stop what was lost, adopt what was started."""
