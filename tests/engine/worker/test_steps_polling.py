@@ -8,9 +8,11 @@ from support.factories import read_run, run_in_state, take_lead
 from support.moving_clock import MovingClock
 from support.scripted_executors import ScriptedExecutor
 from support.statement_recorder import recorded
+from support.unreliable_database import UnreliableDatabase
 from tsuzuki.engine.process import Engine
 from tsuzuki.engine.role import Role
 from tsuzuki.engine.worker.steps import POLL_BUSY_SECONDS
+from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.states import RunState
 from tsuzuki.services.runs import Runs
 from tsuzuki.store.sql.database import Database
@@ -22,9 +24,16 @@ def executor() -> ScriptedExecutor:
 
 
 @pytest.fixture
-def engine(database: Database, clock: MovingClock, executor: ScriptedExecutor) -> Engine:
+def faulty_database(database: Database) -> UnreliableDatabase:
+    return UnreliableDatabase(database)
+
+
+@pytest.fixture
+def engine(
+    faulty_database: UnreliableDatabase, clock: MovingClock, executor: ScriptedExecutor
+) -> Engine:
     engine = Engine(
-        database=database,
+        database=faulty_database,
         executor=executor,
         clock=clock,
         random=Random(1),
@@ -79,3 +88,19 @@ def test_a_worker_asks_when_a_run_that_was_taken_from_it_has_stopped(
     assert asks(engine, database)
     assert read_run(database, waiting.id).state is RunState.RUNNING
     assert executor.of(waiting.id).stops == []
+
+
+def test_an_end_whose_reply_was_lost_wakes_the_leader_when_it_is_refused(
+    engine: Engine, faulty_database: UnreliableDatabase, executor: ScriptedExecutor
+) -> None:
+    me, term = engine.worker.identity.id, take_lead(faulty_database, lease_seconds=1_000_000)
+    run_in_state(faulty_database, RunState.ASSIGNED, term, worker_id=me)
+    engine.worker.tick()
+    executor.last.succeed()
+    faulty_database.replies_to_lose = 1
+    with pytest.raises(Unreachable):
+        engine.worker_steps.work_step()
+    engine.wakeups.leader.wait(0.0)
+    engine.worker_steps.work_step()
+    assert engine.worker.running == 0
+    assert engine.wakeups.leader.wait(0.0)

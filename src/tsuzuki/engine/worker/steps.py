@@ -179,7 +179,8 @@ class WorkerSteps:
         for (_, state), count in step.ends.items():
             self.ended[state] += count
         _log_step(step)
-        if (step.ended and not step.refilled.is_full) or step.lost:
+        # A refused end frees a slot too: it may be one that was stored, and the reply lost.
+        if (step.ended and not step.refilled.is_full) or step.refused or step.lost:
             self._wakeups.leader.wake()
             if self._lease.term is None:
                 self._coordination.wake({Channel.LEADER})
