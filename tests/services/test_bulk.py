@@ -1,11 +1,13 @@
 """Bulk actions: a frozen filter, looked at first, confirmed once, carried out once for each run."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
 
-from support.factories import add_job, create_run, read_run, run_in_state, spec
+from support.dialects import only_on_postgresql
+from support.factories import WORKER, add_job, create_run, read_run, run_in_state, spec
 from support.handler_runs import HandlerRun, start_run
 from support.history_checker import check_history
 from support.moving_clock import MovingClock
@@ -21,6 +23,8 @@ from tsuzuki.store import audit, jobs
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Database
+from tsuzuki.store.wakeups import listeners
+from tsuzuki.store.wakeups.channels import Channel
 
 FAILED, PENDING = RunState.FAILED, RunState.PENDING
 ANY = RunFilter()
@@ -330,3 +334,17 @@ def test_filters_by_job_and_reason_are_kept(
     bulk.confirm(view.action.id)
     carry_out(database, term, view.action.id)
     assert list(results(bulk, view.action.id)) == [other]
+
+
+@only_on_postgresql
+def test_a_bulk_cancel_wakes_who_holds_the_runs_and_the_leader_who_may_fill_their_slots(
+    database: Database, term: Term, bulk: BulkActions
+) -> None:
+    run_in_state(database, RunState.RUNNING, term)
+    run = start(database, term, confirmed(bulk, BulkVerb.CANCEL))
+    woken: set[str] = set()
+    with closing(listeners.listen(database)) as listener:
+        bulk_handler.bulk_handler(database)(run.context)
+        while len(woken) < 2 and (names := listener.wait(30.0)):
+            woken |= set(names)
+    assert woken == {WORKER, Channel.LEADER}

@@ -1,4 +1,4 @@
-"""An order about one run or one worker wakes the process that it is for, not every worker."""
+"""An order about one run or one worker wakes the processes that it is for, not every worker."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -37,21 +37,24 @@ def heard(listener: Listener) -> set[str]:
 @pytest.mark.parametrize(
     ("order", "woken"),
     [
-        (lambda runs, _workers: runs.cancel(1), WORKER),
-        (lambda runs, _workers: runs.cancel(2), Channel.LEADER),
-        (lambda _runs, workers: workers.drain(WORKER), WORKER),
-        (lambda _runs, workers: workers.detach(WORKER), WORKER),
+        (lambda runs, _workers: runs.cancel(1), {WORKER, Channel.LEADER}),
+        (lambda runs, _workers: runs.cancel(2), {Channel.LEADER}),
+        (lambda _runs, workers: workers.drain(WORKER), {WORKER}),
+        (lambda _runs, workers: workers.detach(WORKER), {WORKER}),
     ],
     ids=["cancel what runs", "cancel what waits", "drain", "detach"],
 )
-def test_an_order_wakes_the_process_that_it_is_for(
+def test_an_order_wakes_the_processes_that_it_is_for(
     live_database: Database,
     listener: Listener,
     order: Callable[[Runs, Workers], object],
-    woken: str,
+    woken: set[str],
 ) -> None:
     beside: set[str] = set()
     runs = Runs(database=live_database, actor="test", wake_others=beside.update)
     order(runs, Workers(database=live_database, actor="test"))
-    assert heard(listener) == {woken}
-    assert beside <= {woken}
+    names: set[str] = set()
+    while not woken <= names:
+        names |= heard(listener)
+    assert names == woken
+    assert beside <= woken

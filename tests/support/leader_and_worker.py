@@ -16,7 +16,7 @@ from support.scripted_executors import ScriptedExecutor
 from support.unreliable_database import UnreliableDatabase
 from tsuzuki.engine.leader.assigner import Assigner
 from tsuzuki.engine.worker.identity import WorkerIdentity
-from tsuzuki.engine.worker.local_leader import Refill
+from tsuzuki.engine.worker.local_leader import Refill, Starting
 from tsuzuki.engine.worker.worker import Worker
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.run import RunRef
@@ -61,8 +61,8 @@ class LeaderAndWorker:
     def leads(self) -> bool:
         return True
 
-    def refilling(self) -> AbstractContextManager[Refill | None]:
-        return self.assigner.refilling(self.term)
+    def refilling(self, starting: Starting) -> AbstractContextManager[Refill | None]:
+        return self.assigner.refilling(self.term, starting)
 
     def lead(self) -> int:
         return self.assigner.tick(self.term)

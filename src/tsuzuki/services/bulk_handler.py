@@ -65,15 +65,15 @@ def _cancel(connection: Connection, page: list[Run], actor: str) -> list[ResultO
     """A run that moves at the same moment is read again: it is canceled where it is by then."""
     left = page
     canceled: set[int] = set()
-    holders: set[str] = set()
+    concerned: set[str] = set()
     for _round in range(ROUNDS_MAX):
-        holders |= set(map(channels.holder_of, left))
+        concerned.update(*map(channels.concerned_by_cancel, left))
         canceled |= moves.cancel(connection, operator=actor, runs=[run.ref for run in left])
         missed = [run.id for run in left if run.id not in canceled]
         left = [run for run in runs.get_many(connection, missed) if not run.state.is_final]
         if not left:
             break
-    channels.notify(connection, *holders)
+    channels.notify(connection, *concerned)
     return [
         ResultOfRun(run.id, BulkResult.CANCELED if run.id in canceled else BulkResult.ENDED_BEFORE)
         for run in page

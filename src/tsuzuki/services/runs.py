@@ -220,8 +220,8 @@ class Runs(ActingService):
             if not moves.cancel(connection, operator=self._actor, runs=[run.ref]):
                 raise _moved(connection, run)
             self._note(connection, "run.cancel", run, after={"state": RunState.CANCELED})
-            channels.notify(connection, channels.holder_of(run))
-        self._wake_others({channels.holder_of(run)})
+            channels.notify(connection, *channels.concerned_by_cancel(run))
+        self._wake_others(channels.concerned_by_cancel(run))
         return self.get(run_id).run
 
     def retry(self, run_id: int) -> Submission:

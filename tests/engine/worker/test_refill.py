@@ -2,10 +2,12 @@
 
 import pytest
 
+from support.dialects import only_on_postgresql
 from support.factories import add_job, add_worker, create_run, depose_and_take, spec
 from support.leader_and_worker import LeaderAndWorker
 from support.rescuing import heartbeat
 from support.statement_recorder import recorded
+from support.threads import in_background
 from tsuzuki.engine.worker.local_leader import NOT_REFILLED, Refilled
 from tsuzuki.engine.worker.step import WorkerStep
 from tsuzuki.engine.worker.worker import RECONCILE_SECONDS
@@ -108,10 +110,34 @@ def test_a_worker_that_stops_accepting_gets_nothing_more(pair: LeaderAndWorker) 
 
 def test_while_a_round_is_under_way_the_end_does_not_wait_for_it(pair: LeaderAndWorker) -> None:
     ids = fill(pair, waiting=1)
-    with pair.assigner.refilling(pair.term) as under_way:
-        assert under_way is not None
+    with pair.assigner._lock:
         assert end_first(pair).refilled == NOT_REFILLED
     assert states(pair, ids) == [SUCCEEDED, RUNNING, RUNNING, PENDING]
+
+
+def test_a_round_does_not_wait_for_an_end_that_is_stored_alone(pair: LeaderAndWorker) -> None:
+    fill(pair, waiting=0)
+    assigned: list[int] = []
+    pair.faulty_database.before_commit.append(
+        lambda: assigned.append(in_background(pair.lead).result(30))
+    )
+    assert end_first(pair).refilled == NOT_REFILLED
+    assert assigned == [0]
+
+
+@only_on_postgresql
+def test_a_round_does_not_wait_for_a_handler_that_holds_its_run(pair: LeaderAndWorker) -> None:
+    """A handler that was given up after its timeout may go on in its transaction for long."""
+    ids = fill(pair, waiting=1)
+    first = pair.executor.started[0]
+    with pair.worker.run_io.transaction(first.task):
+        assert in_background(lambda: end_first(pair)).result(30).ended == []
+        add_worker(pair.database, "other")
+        assert in_background(pair.lead).result(30) == 1
+        in_background(pair.worker.stop_accepting).result(30)
+    assert states(pair, ids) == [RUNNING, RUNNING, RUNNING, RunState.ASSIGNED]
+    pair.worker.tick(poll=False)
+    assert pair.state(ids[0]) is SUCCEEDED
 
 
 def test_a_lost_reply_is_reconciled_and_nothing_executes_twice(pair: LeaderAndWorker) -> None:

@@ -6,11 +6,14 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
+from support.dialects import only_on_postgresql
 from support.factories import WORKER
 from support.moving_clock import NOON
+from support.threads import in_background
 from support.worker_fixture import ME, WorkerFixture, reply_lost, unreachable
 from tsuzuki.engine.outcome import StopCause, Stopped
 from tsuzuki.model.clock import ManualClock
+from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.store import workers
@@ -50,6 +53,30 @@ def test_handing_back_that_failed_is_done_with_the_next_poll(
     with fixture.database.read() as connection:
         (worker,) = workers.find(connection)
     assert worker.state is WorkerState.DRAINING
+
+
+@only_on_postgresql
+def test_a_drain_counts_a_run_whose_start_is_being_committed(fixture: WorkerFixture) -> None:
+    """It cannot be handed back any more, so the process must not end before it has."""
+    (run_id,) = fixture.assign()
+    seen: list[tuple[frozenset[int], int]] = []
+
+    def drain() -> None:
+        handed_back = in_background(fixture.worker.drain).result(30)
+        seen.append((handed_back, fixture.worker.running))
+
+    fixture.faulty_database.before_commit.append(drain)
+    assert [task.run.id for task in fixture.worker.tick().started] == [run_id]
+    assert seen == [(frozenset(), 1)]
+    assert fixture.worker.running == 1
+
+
+def test_a_start_that_failed_does_not_count_as_running(fixture: WorkerFixture) -> None:
+    fixture.assign()
+    fixture.faulty_database.crash_before_commit = True
+    with pytest.raises(Unreachable):
+        fixture.worker.tick()
+    assert fixture.worker.running == 0
 
 
 def test_a_worker_that_leaves_hands_back_and_is_gone(fixture: WorkerFixture) -> None:

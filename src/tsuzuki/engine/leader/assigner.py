@@ -11,14 +11,14 @@ Used by the leader's thread, and by the worker's of the same process to fill slo
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Protocol
 
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination
 from tsuzuki.engine.leader.group_search import GroupSearch
 from tsuzuki.engine.leader.placement import Placement
 from tsuzuki.engine.leader.selection import Selection
-from tsuzuki.engine.worker.local_leader import Refill, Refilled
+from tsuzuki.engine.worker.local_leader import NOT_REFILLED, Refill, Refilled, Starting
 from tsuzuki.engine.worker.local_start import LocalStart
 from tsuzuki.model.job import Job
 from tsuzuki.model.settings import EngineSettings
@@ -152,26 +152,29 @@ class Assigner:
         return len(assigned)
 
     @contextmanager
-    def refilling(self, term: Term) -> Iterator[Refill | None]:
-        """Around a transaction in which our own worker stores ends, to place runs in it too. None unless runs wait and
-        no slot was free after the last round; and while a round is under way, which will see the ends or be followed
-        by another."""
-        if not self._lock.acquire(blocking=False):
-            yield None
-            return
+    def refilling(self, term: Term, starting: Starting) -> Iterator[Refill]:
+        """Around a transaction in which our own worker stores ends, to place runs in it too. It does so only if runs
+        wait and no slot was free after the last round; and not while a round is under way, which will see the ends or
+        be followed by another.
+
+        The lock is taken by `refill`, and kept until the commit. It is never waited for: the transaction holds rows,
+        on SQLite the whole file, that a round may wait for."""
         chosen: list[Assignment] = []
         assigned: set[int] = set()
+        with ExitStack() as until_committed:
 
-        def refill(connection: Connection, local: LocalStart) -> Refilled:
-            chosen.extend(self._choose_from_front(connection))
-            assigned.update(self._assign(connection, local, term, chosen))
-            return Refilled(len(assigned), self.is_full and len(assigned) == len(chosen))
+            def refill(connection: Connection) -> Refilled:
+                may_refill = self.is_full and not self._is_front_blocked()
+                if not (may_refill and self._lock.acquire(blocking=False)):
+                    return NOT_REFILLED
+                until_committed.callback(self._lock.release)
+                local = until_committed.enter_context(starting())
+                chosen.extend(self._choose_from_front(connection))
+                assigned.update(self._assign(connection, local, term, chosen))
+                return Refilled(len(assigned), self.is_full and len(assigned) == len(chosen))
 
-        try:
-            yield refill if self.is_full and not self._is_front_blocked() else None
+            yield refill
             self._forget_and_wake(chosen, assigned)
-        finally:
-            self._lock.release()
 
     def _heard_within_seconds(self) -> float:
         return self._settings().heartbeat_interval_seconds * HEARTBEATS_MISSED_MAX

@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from tsuzuki.engine.leader.assigner import Assigner
 from tsuzuki.engine.leader.lease import Lease
-from tsuzuki.engine.worker.local_leader import Refill
+from tsuzuki.engine.worker.local_leader import Refill, Starting
 
 
 class OwnLeader:
@@ -16,6 +16,6 @@ class OwnLeader:
     def leads(self) -> bool:
         return self._lease.term is not None
 
-    def refilling(self) -> AbstractContextManager[Refill | None]:
+    def refilling(self, starting: Starting) -> AbstractContextManager[Refill | None]:
         term = self._lease.term
-        return nullcontext() if term is None else self._assigner.refilling(term)
+        return nullcontext() if term is None else self._assigner.refilling(term, starting)

@@ -2,6 +2,7 @@
 
 While runs wait and no slot is free, the slots of runs that end are the only ones to fill. Then the worker has the
 leader fill them in the transaction that stores the ends: one commit instead of two, and no thread waits for another.
+The leader's lock is taken after the ends are written, so that it never waits for what they may wait for.
 """
 
 from collections.abc import Callable
@@ -21,8 +22,11 @@ class Refilled(NamedTuple):
 
 NOT_REFILLED = Refilled(assigned=0, is_full=False)
 
-Refill = Callable[[Connection, LocalStart], Refilled]
+Refill = Callable[[Connection], Refilled]
 """Assigns what waits to the slots that are free, inside a transaction."""
+
+Starting = Callable[[], AbstractContextManager[LocalStart]]
+"""Entered before runs are started for the worker, left after the commit; what it has started is adopted then."""
 
 
 class LocalLeader(Protocol):
@@ -30,8 +34,8 @@ class LocalLeader(Protocol):
     def leads(self) -> bool:
         """Whether this process leads."""
 
-    def refilling(self) -> AbstractContextManager[Refill | None]:
-        """Around a transaction that stores ends. None if there is nothing to fill slots with, or not in this way."""
+    def refilling(self, starting: Starting) -> AbstractContextManager[Refill | None]:
+        """Around a transaction that stores ends. None if this process does not lead."""
 
 
 class NoLocalLeader:
@@ -39,5 +43,5 @@ class NoLocalLeader:
 
     leads = False
 
-    def refilling(self) -> AbstractContextManager[None]:
+    def refilling(self, starting: Starting) -> AbstractContextManager[None]:  # noqa: ARG002
         return nullcontext()

@@ -5,7 +5,7 @@ Each run's log has a limit too: see `run_log`. What is buffered is written toget
 """
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tsuzuki.engine.task import Task
@@ -16,7 +16,7 @@ from tsuzuki.model.run import Started
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store import logs
 from tsuzuki.store.logs import LogLine
-from tsuzuki.store.runs import progress
+from tsuzuki.store.runs import ownership, progress
 from tsuzuki.store.runs.progress import ProgressReport
 from tsuzuki.store.sql.database import Connection
 
@@ -62,6 +62,8 @@ class OutputBuffer:
         self._output = BufferedOutput()
         self._buffered_bytes = 0
         self._logs: dict[int, RunLog] = {}
+        self._last_reports: dict[int, ProgressReport] = {}
+        """Of each run, wherever it is by now."""
 
     def __bool__(self) -> bool:
         with self._taken:
@@ -114,6 +116,7 @@ class OutputBuffer:
         report = ProgressReport(run=task.started, processed=processed, total=total)
         with self._taken:
             self._output.reports[task.started.id] = report
+            self._last_reports[task.started.id] = report
 
     def take(self) -> BufferedOutput:
         """Everything that waits to be written."""
@@ -131,26 +134,46 @@ class OutputBuffer:
     def put_back(self, output: BufferedOutput) -> None:
         """The transaction failed: keep what it should have written, in order."""
         with self._taken:
-            newer = self._output
-            self._output = BufferedOutput(
-                lines=[*output.lines, *newer.lines], reports={**output.reports, **newer.reports}
-            )
+            self._output.lines[:0] = output.lines
+            self._put_back_progress(output.reports.values())
             self._buffered_bytes += sum(
                 len(line.body) + LINE_OVERHEAD_BYTES for _, line in output.lines
             )
+
+    def put_back_progress(self, output: BufferedOutput, run_ids: Collection[int]) -> None:
+        """The rows of these runs were locked: keep their progress."""
+        with self._taken:
+            reports = output.reports
+            self._put_back_progress(reports[run_id] for run_id in run_ids if run_id in reports)
+
+    def _put_back_progress(self, reports: Iterable[ProgressReport]) -> None:
+        """Only what is still a run's last report: a newer one may have been written since, by the handler itself in
+        its transaction."""
+        for report in reports:
+            if self._last_reports.get(report.run.id) is report:
+                self._output.reports[report.run.id] = report
 
     def forget(self, run_ids: Sequence[int]) -> None:
         """These runs have ended."""
         with self._taken:
             for run_id in run_ids:
                 self._logs.pop(run_id, None)
+                self._last_reports.pop(run_id, None)
 
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and 0 <= value <= COUNT_MAX
 
 
-def write_output(connection: Connection, output: BufferedOutput, *, worker_id: str) -> None:
-    """Into the worker's transaction, before the ends of the same runs."""
+def write_output(
+    connection: Connection, output: BufferedOutput, *, worker_id: str
+) -> frozenset[int]:
+    """Into the worker's transaction, before the ends of the same runs. Returns the runs whose progress was not
+    stored because another transaction holds their row."""
     logs.append(connection, worker_id=worker_id, lines=output.lines)
-    progress.report_progress(connection, worker_id=worker_id, reports=list(output.reports.values()))
+    reports = output.reports
+    stored = progress.report_progress(
+        connection, worker_id=worker_id, reports=list(reports.values())
+    )
+    left = [report.run for run_id, report in reports.items() if run_id not in stored]
+    return ownership.still_owned(connection, worker_id=worker_id, runs=left)

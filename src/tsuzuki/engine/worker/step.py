@@ -13,13 +13,15 @@ from tsuzuki.store.runs.moves import RunEnd
 @dataclass(kw_only=True)
 class WorkerStep:
     """`ended` and `refused` are ends that the database accepted and refused; `started` now execute here;
-    `lost` execute here, but this worker does not own them any more; `polled` says that ownership was
-    checked, `refilled` what was assigned in the same transaction."""
+    `lost` execute here, but this worker does not own them any more; of those `locked` another transaction held
+    the row, so that progress or an end was not written yet; `polled` says that ownership was checked, `refilled`
+    what was assigned in the same transaction."""
 
     ended: list[tuple[Task, RunEnd]] = field(default_factory=list)
     refused: list[Task] = field(default_factory=list)
     started: list[Task] = field(default_factory=list)
     lost: list[Task] = field(default_factory=list)
+    locked: frozenset[int] = frozenset()
     retries: int = 0
     polled: bool = False
     refilled: Refilled = NOT_REFILLED

@@ -29,7 +29,8 @@ from tsuzuki.model.states import RunState
 from tsuzuki.store.wakeups.channels import Channel
 
 FLUSH_SECONDS = 0.2
-"""How long log lines and progress may wait when nothing else is to be written."""
+"""How long log lines and progress may wait when nothing else is to be written; and after how long an end is tried
+again whose row was locked."""
 
 WATCH_SECONDS = 0.1
 """How often to check whether the heartbeat hangs."""
@@ -171,7 +172,7 @@ class WorkerSteps:
         waits = [poll * (LISTENING_FACTOR if self._listener.is_open else 1.0)]
         if (deadline := self._worker.seconds_to_next_deadline()) is not None:
             waits.append(deadline)
-        if self._worker.output:
+        if self._worker.output or self._worker.locked_ends:
             waits.append(FLUSH_SECONDS)
         elif self._worker.running:
             waits.append(1.0)
@@ -182,7 +183,8 @@ class WorkerSteps:
         for (_, state), count in step.ends.items():
             self.ended[state] += count
         _log_step(step, self._hide_secrets)
-        if (step.ended and not step.refilled.is_full) or step.lost:
+        # A refused end frees a slot too: it may be one that was stored, and the reply lost.
+        if (step.ended and not step.refilled.is_full) or step.refused or step.lost:
             self._wakeups.leader.wake()
             if self._lease.term is None:
                 self._coordination.wake({Channel.LEADER})

@@ -20,16 +20,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from random import Random
 
-from tsuzuki.engine.failures import note_failures
 from tsuzuki.engine.outcome import Outcome, StopCause
-from tsuzuki.engine.retries import retry_for, store_retries
 from tsuzuki.engine.task import Executor, Task
+from tsuzuki.engine.worker.finishing import Ended, finish
 from tsuzuki.engine.worker.identity import WorkerIdentity, register
 from tsuzuki.engine.worker.local_leader import LocalLeader, NoLocalLeader, Refill
 from tsuzuki.engine.worker.local_start import LocalStart, load_tasks
 from tsuzuki.engine.worker.output_buffer import BufferedOutput, OutputBuffer, write_output
 from tsuzuki.engine.worker.ownership_check import lost_of
-from tsuzuki.engine.worker.run_end import retry_after_of, run_end_of
+from tsuzuki.engine.worker.run_end import run_end_of
 from tsuzuki.engine.worker.run_io import WorkerRunIO
 from tsuzuki.engine.worker.slots import Slots
 from tsuzuki.engine.worker.step import WorkerStep
@@ -37,10 +36,8 @@ from tsuzuki.model.clock import Clock
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import WorkOrder
 from tsuzuki.model.settings import EngineSettings
-from tsuzuki.model.states import RunState
 from tsuzuki.store import jobs, workers
 from tsuzuki.store.runs import moves, ownership
-from tsuzuki.store.runs.moves import RunEnd
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
@@ -57,8 +54,6 @@ REFILL_ENDS_MAX = 64
 GATHER_SECONDS_MAX = 0.004
 GATHER_ENDS_MAX = 32
 """How long a busy worker waits for further ends, and for how many."""
-
-_Ended = tuple[Task, RunEnd, Outcome]
 
 
 class Worker:
@@ -95,13 +90,17 @@ class Worker:
             executor=executor, run_io=self.run_io, on_outcome=self.on_outcome, clock=clock
         )
         self._adopted_next: deque[Task] = deque()
+        self._being_started = 0
+        """So many runs at most are RUNNING in our name once the transaction that is under way is committed."""
         self._local_start_lock = threading.Lock()
         """Held from a statement of the leader that starts runs for us until they are in the queue; and by
         code that must not miss them: to change our id, to stop accepting, to reconcile."""
         self._outcomes: deque[tuple[Task, Outcome]] = deque()
         self._outcomes_wanted = 1
         """How many are worth a wake-up."""
-        self._unsaved: dict[int, _Ended] = {}
+        self._unsaved: dict[int, Ended] = {}
+        self.locked_ends: frozenset[int] = frozenset()
+        """Those of them whose row another transaction holds: tried again after a while."""
         self._jobs: dict[int, Job] = {}
         self._must_reconcile = False
         self._reconcile_until = 0.0
@@ -112,7 +111,7 @@ class Worker:
 
     @property
     def running(self) -> int:
-        return len(self._slots) + len(self._adopted_next)
+        return len(self._slots) + len(self._adopted_next) + self._being_started
 
     @property
     def free(self) -> int:
@@ -181,17 +180,25 @@ class Worker:
     def local_start(self) -> Iterator[LocalStart]:
         """Around the transaction in which the leader of this process assigns runs; those it starts for us
         are adopted after the commit."""
+        try:
+            with self._locked_start() as local:
+                yield local
+        except BaseException:
+            self._wake()
+            raise
+        if local.tasks:
+            self._wake()
+
+    @contextmanager
+    def _locked_start(self) -> Iterator[LocalStart]:
         with self._local_start_lock:
             local = LocalStart(self.identity.id if self.accepting else None)
             try:
                 yield local
             except BaseException:
                 self._on_unknown_commit()
-                self._wake()
                 raise
             self._adopted_next.extend(local.tasks)
-        if local.tasks:
-            self._wake()
 
     # --- the step -------------------------------------------------------------------------------
 
@@ -202,14 +209,17 @@ class Worker:
         if self._adopted_next:
             return WorkerStep(started=self._adopt())
         step = WorkerStep()
+        taken = len(self._slots)
         ends = self._collect_ends()
+        # A slot that is free without an end (its run was taken from us) may be assigned again already.
+        poll = poll or len(self._slots) < taken
         output = self.output.take()
         reconciles = self._must_reconcile or (poll and self._may_be_unconfirmed())
         if not (ends or output or poll or reconciles):
             return step
         with (
-            self._refilling(ends) as refill,
-            self._local_start_lock if reconciles or refill else nullcontext(),
+            nullcontext() if reconciles else self._refilling(ends) as refill,
+            self._local_start_lock if reconciles else nullcontext(),
         ):
             try:
                 self._transact(step, ends, output, poll=poll, reconciles=reconciles, refill=refill)
@@ -217,12 +227,14 @@ class Worker:
                 self.output.put_back(output)
                 self._on_unknown_commit()
                 raise
-        self._settle(step)
+            finally:
+                self._being_started = 0
+        self._settle(step, output)
         return step
 
     def has_outcomes(self) -> bool:
-        """Whether runs have ended whose end is not written yet."""
-        return bool(self._outcomes or self._unsaved)
+        """Whether runs have ended whose end is not written yet, and can be written now."""
+        return bool(self._outcomes) or len(self._unsaved) > len(self.locked_ends)
 
     def has_adoptions(self) -> bool:
         """Whether runs are RUNNING in our name that do not execute yet."""
@@ -262,7 +274,7 @@ class Worker:
     def _transact(
         self,
         step: WorkerStep,
-        ends: Sequence[_Ended],
+        ends: Sequence[Ended],
         output: BufferedOutput,
         *,
         poll: bool,
@@ -271,20 +283,20 @@ class Worker:
     ) -> None:
         started: list[Task] = []
         with self._database.write() as connection:
-            write_output(connection, output, worker_id=self.identity.id)
+            step.locked = write_output(connection, output, worker_id=self.identity.id)
             self._finish(connection, ends, step)
             if reconciles:
                 started += self._reconcile(connection)
             if poll and self._slots:
-                step.lost = lost_of(connection, self._not_ending(ends), worker_id=self.worker_id)
-            free = self.free + len(ends) - len(started)
+                going_on = [t for t in self._slots.tasks() if t.started.id not in self._unsaved]
+                step.lost = lost_of(connection, going_on, worker_id=self.worker_id)
+            free = self.free + len(step.ended) + len(step.refused) - len(started)
             if not self.accepting and poll:
                 self._decline(connection)
             elif self.accepting and free > 0 and (poll or not self.leader.leads):
                 started += self._start_assigned(connection, free)
-            if refill and self.accepting:
-                step.refilled = refill(connection, local := LocalStart(self.identity.id))
-                started += local.tasks
+            if refill and self.accepting and (step.ended or step.refused):
+                step.refilled = refill(connection)
             if step.ended and not self.leader.leads:
                 channels.notify(connection, Channel.LEADER)
         if reconciles:
@@ -292,43 +304,32 @@ class Worker:
         step.polled = poll
         self._adopted_next.extend(started)
 
-    def _finish(self, connection: Connection, ends: Sequence[_Ended], step: WorkerStep) -> None:
-        accepted_ids = moves.finish(
-            connection, worker_id=self.identity.id, ends=[end for _, end, _ in ends]
-        )
-        accepted = [entry for entry in ends if entry[0].started.id in accepted_ids]
-        step.ended = [(task, end) for task, end, _ in accepted]
-        step.refused = [task for task, _, _ in ends if task.started.id not in accepted_ids]
-        unsuccessful = [entry for entry in accepted if entry[1].state is not RunState.SUCCEEDED]
-        if not unsuccessful:
-            return
-        note_failures(connection, [(task.run, end) for task, end, _ in unsuccessful])
-        now = self._database.now(connection)
-        step.retries = store_retries(
+    def _finish(self, connection: Connection, ends: Sequence[Ended], step: WorkerStep) -> None:
+        """The progress of a run is stored before its end, so while that cannot be, the end waits too."""
+        finished = finish(
             connection,
-            (
-                retry_for(
-                    task.run,
-                    task.spec,
-                    state=end.state,
-                    reason=end.reason,
-                    now=now,
-                    random=self._random,
-                    losses_max=self._settings().max_orphans,
-                    retry_after_seconds=retry_after_of(outcome),
-                )
-                for task, end, outcome in unsuccessful
-            ),
+            [one for one in ends if one.run_id not in step.locked],
+            worker_id=self.identity.id,
+            now=self._database.now,
+            random=self._random,
+            losses_max=self._settings().max_orphans,
         )
+        step.ended = [(task, end) for task, end, _ in finished.accepted]
+        step.refused = [one.task for one in finished.refused]
+        step.locked |= {one.run_id for one in finished.locked}
+        step.retries = finished.retries
 
-    def _refilling(self, ends: Sequence[_Ended]) -> AbstractContextManager[Refill | None]:
+    def _refilling(self, ends: Sequence[Ended]) -> AbstractContextManager[Refill | None]:
         """Only with few ends, for which a commit of its own would cost most; and not while an error may repeat: the
         ends must be stored."""
         is_simple = 0 < len(ends) <= REFILL_ENDS_MAX and not self._may_be_unconfirmed()
-        return self.leader.refilling() if is_simple and self.accepting else nullcontext()
+        may_refill = is_simple and self.accepting
+        return self.leader.refilling(self._locked_start) if may_refill else nullcontext()
 
     def _start_assigned(self, connection: Connection, free: int) -> list[Task]:
         assigned = ownership.assigned_to_worker(connection, worker_id=self.identity.id, limit=free)
+        # Before their rows are locked: a drain in another thread skips locked rows, and then waits for what runs.
+        self._being_started = len(assigned)
         orders = moves.start(connection, worker_id=self.identity.id, runs=assigned)
         return self._tasks(connection, [orders[run.id] for run in assigned if run.id in orders])
 
@@ -362,7 +363,7 @@ class Worker:
 
     # --- around it ------------------------------------------------------------------------------
 
-    def _collect_ends(self) -> list[_Ended]:
+    def _collect_ends(self) -> list[Ended]:
         while self._outcomes and len(self._unsaved) < RUN_ENDS_MAX:
             task, outcome = self._outcomes.popleft()
             end = run_end_of(task, outcome)
@@ -370,15 +371,14 @@ class Worker:
                 self._release([task])
             else:
                 self.output.end_log(task)
-                self._unsaved[task.started.id] = (task, end, outcome)
+                self._unsaved[task.started.id] = Ended(task, end, outcome)
         return list(self._unsaved.values())
 
-    def _not_ending(self, ends: Sequence[_Ended]) -> list[Task]:
-        ending_ids = {task.started.id for task, _, _ in ends}
-        return [task for task in self._slots.tasks() if task.started.id not in ending_ids]
-
-    def _settle(self, step: WorkerStep) -> None:
+    def _settle(self, step: WorkerStep, output: BufferedOutput) -> None:
         """After the commit: free the slots of what ended, stop what was lost, adopt what was started."""
+        if step.locked:
+            self.output.put_back_progress(output, step.locked)
+        self.locked_ends = step.locked & self._unsaved.keys()
         over = [*(task for task, _ in step.ended), *step.refused]
         for task in over:
             self._unsaved.pop(task.started.id, None)

@@ -3,7 +3,7 @@
 Each function names in its WHERE the run's `version` and `state` as the mover last saw them, and what
 entitles the mover: a leader its term, a worker its own id and the epoch it started the run under. The
 answer is the set of runs that moved. A run missing from it was moved by another process first (a lost
-race): that is an answer, not an error, and the mover does nothing more about it.
+race), or is locked where a move skips such rows: that is an answer, not an error.
 
 The guards sit on the primary key's plan (`guard`); history is written by the database itself.
 """
@@ -268,14 +268,15 @@ def _start(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
 
 
 def finish(connection: Connection, *, worker_id: str, ends: Sequence[RunEnd]) -> frozenset[int]:
-    """RUNNING -> its end, for the worker that started it, under the epoch it started under."""
+    """RUNNING -> its end, for the worker that started it, under the epoch it started under. Skips locked rows: the
+    worker has other runs to look after. A run that is missing from the answer and still owned is to be tried again."""
     rows = [(*run, *how) for run, *how in sorted(ends, key=_BY_ID)]
     return _ids(execute_batch(connection, _finish, FINISH_COLUMNS, rows, {"me": worker_id}))
 
 
 @lru_cache
 def _finish(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
-    rows = locked_rows(dialect, job_runs, FINISH_COLUMNS, varying)
+    rows = locked_rows(dialect, job_runs, FINISH_COLUMNS, varying, skip_locked=True)
     return guarded_update(
         rows,
         in_state(RunState.RUNNING)

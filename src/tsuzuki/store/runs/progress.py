@@ -34,7 +34,8 @@ _COLUMNS: Columns = {**STARTED_COLUMNS, "processed": BigInteger(), "total": BigI
 def report_progress(
     connection: Connection, *, worker_id: str, reports: Sequence[ProgressReport]
 ) -> frozenset[int]:
-    """Store how far runs are. A run that is missing from the answer is no longer this worker's."""
+    """Store how far runs are. A run that is missing from the answer is no longer this worker's, or another transaction
+    holds its row."""
     rows = sorted((*report.run, report.processed, report.total) for report in reports)
     return frozenset(
         execute_batch(connection, _update, _COLUMNS, rows, {"me": worker_id}).scalars()
@@ -43,7 +44,7 @@ def report_progress(
 
 @lru_cache
 def _update(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
-    reported = locked_rows(dialect, job_runs, _COLUMNS, varying)
+    reported = locked_rows(dialect, job_runs, _COLUMNS, varying, skip_locked=True)
     return (
         update(job_runs)
         .where(reported.matches, *is_owned(reported.c))

@@ -48,7 +48,10 @@ def pack(dialect: Dialect, columns: Columns, rows: Sequence[Sequence[Any]]) -> P
         return Packed((), {f"batch_{n}": v for n, v in zip(columns, rows[0], strict=True)})
     values = dict(zip(columns, zip(*rows, strict=True), strict=True))
     key, *others = columns
-    varying = (key, *(name for name in others if not _is_constant(values[name])))
+    varying = (
+        key,
+        *(name for name in others if not _is_constant(dialect, columns[name], values[name])),
+    )
     bound = {name: _bound(dialect, columns[name], values[name]) for name in varying}
     parameters = {f"batch_{name}": values[name][0] for name in others if name not in bound}
     if is_sqlite(dialect):
@@ -78,8 +81,16 @@ def constants(columns: Columns) -> dict[str, BindParameter[Any]]:
     return {name: bindparam(f"batch_{name}", type_=kind) for name, kind in columns.items()}
 
 
-def _is_constant(values: Sequence[Any]) -> bool:
-    return values.count(values[0]) == len(values)
+def _is_constant(dialect: Dialect, kind: TypeEngine[Any], values: Sequence[Any]) -> bool:
+    """Whether all values are stored as the same. Being equal is not enough: in Python 1, 1.0 and True are, and their
+    JSON texts are not."""
+    first = values[0]
+    if values.count(first) < len(values):
+        return False
+    if first is None or isinstance(first, str):
+        return True
+    stored = _bound(dialect, kind, values)
+    return stored.count(stored[0]) == len(stored)
 
 
 def _bound(dialect: Dialect, kind: TypeEngine[Any], values: Sequence[Any]) -> Sequence[Any]:

@@ -48,6 +48,12 @@ def notify(connection: AnyConnection, *names: str) -> None:
             execute(connection, _NOTIFY, {"channel": channel.value, "payload": payload})
 
 
+def concerned_by_cancel(run: Run) -> frozenset[str]:
+    """Which processes to wake when an operator canceled a run: who holds it, and the leader, which may assign its
+    slot."""
+    return frozenset({holder_of(run), Channel.LEADER})
+
+
 def holder_of(run: Run) -> str:
     """Which process to wake when a run was ended from outside: the worker that it was assigned to, else the leader."""
     return run.assigned_worker_id or Channel.LEADER

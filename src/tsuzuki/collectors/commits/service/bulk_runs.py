@@ -235,7 +235,7 @@ class BulkRuns:
         if run is not None and not run.state.is_final:
             ref = RunRef(id=run.id, version=run.version)
             moves.cancel(connection, operator=self._context.actor, runs=[ref])
-            channels.notify(connection, channels.holder_of(run))
+            channels.notify(connection, *channels.concerned_by_cancel(run))
 
     def _look_after(self) -> None:
         """A collection whose run was cancelled with `tsuzuki run cancel` is cancelled too."""
