@@ -4,15 +4,29 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from support.factories import add_worker, depose_and_take
 from support.mcp_http import call_text, send, token_session
 from support.web_client import Client, FixedAuthenticator, HttpAnswer, Served, served_application
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
+from tsuzuki.mcp.calls import answer_call
+from tsuzuki.mcp.presets import PRESETS
+from tsuzuki.mcp.runs import run_lists
+from tsuzuki.mcp.runs.run_tasks import RunTasks
+from tsuzuki.mcp.runs.workspace import ServedWorkspace
+from tsuzuki.mcp.tool import Progress, ServerState
 from tsuzuki.model.access import Principal, Right, Role
-from tsuzuki.model.states import RunState
+from tsuzuki.model.errors import UsageError
+from tsuzuki.model.run import RunRef
+from tsuzuki.model.states import Reason, RunState
 from tsuzuki.services.runs import Request
+from tsuzuki.store import logs
+from tsuzuki.store.logs import LogLine
+from tsuzuki.store.runs import moves
 from tsuzuki.web.server import Address, WebServer
 
 FILE = """\
@@ -20,6 +34,7 @@ jobs: {code: {type: codeindex, roots: [tree]}}
 log_archive: "${ARCHIVE}"
 """
 SECRET = "./logs-of-correct-horse"
+LONG_LINE = f"{'x' * 285}{SECRET}{'y' * 160} {SECRET} {'z' * 700}{SECRET}"
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +160,72 @@ def test_secrets_are_masked_in_the_answers(served: Served, operator: str) -> Non
     listed = call_text(client, "job_list", query="described")
     assert "uses ***" in listed
     assert SECRET not in listed
+
+
+def ended_run(served: Served, state: RunState, **about: Any) -> int:
+    """A run that a worker ended so."""
+    database = served.application.runs._database
+    term = depose_and_take(database)
+    worker = add_worker(database, f"worker-{uuid4()}")
+    run_id = served.application.runs.submit(Request(job="hello")).run_id
+    with database.write() as connection:
+        assignment = moves.Assignment(run=RunRef(id=run_id, version=1), worker_id=worker)
+        assert moves.assign(connection, term=term, assignments=[assignment])
+        assigned = [RunRef(id=run_id, version=2)]
+        started = moves.start(connection, worker_id=worker, runs=assigned)[run_id].started
+        line = LogLine(seq=1, at=database.clock.now(), stream="stdout", body=LONG_LINE)
+        logs.append(connection, worker_id=worker, lines=[(started, line)])
+        end = moves.RunEnd(run=started, state=state, **about)
+        assert moves.finish(connection, worker_id=worker, ends=[end])
+    return run_id
+
+
+def test_a_secret_in_the_result_of_a_run_is_masked_by_its_key(
+    served: Served, operator: str
+) -> None:
+    result = {"password": "hunter2", "rows": 3}
+    run_id = ended_run(served, RunState.SUCCEEDED, result=result)
+    shown = call_text(served.client.as_(operator), "run_get", run_id=run_id)
+    assert 'result: {"password":"***","rows":3}' in shown
+    state = ServerState(
+        environ={},
+        cwd=Path("/"),
+        mask=served.application.mask,
+        makers={"workspace": lambda: ServedWorkspace(served.application)},
+    )
+    task = RunTasks(state).get(str(run_id))
+    assert task is not None
+    assert "hunter2" not in str(task.outcome)
+
+
+@pytest.mark.parametrize("tool", ["run_get", "run_list", "run_logs"])
+def test_no_budget_cuts_a_secret_so_that_most_of_it_is_shown(
+    served: Served, operator: str, tool: str
+) -> None:
+    """It stands where a short form of an error or of a line ends, and where an answer is cut."""
+    error = f"{'x' * 110}{SECRET}{'y' * 160} {SECRET} {'z' * 300}{SECRET}"
+    run_id = ended_run(served, RunState.FAILED, reason=Reason.HANDLER_FAILED, error=error)
+    about = {"limit": 1} if tool == "run_list" else {"run_id": run_id}
+    client = served.client.as_(operator)
+    for budget in range(200, 1000, 9):
+        shown = call_text(client, tool, budget=budget, **about)
+        assert SECRET[:6] not in shown, (budget, shown)
+
+
+def test_a_refusal_is_masked_before_it_is_cut(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_call: object) -> None:
+        raise UsageError(f"{'x' * 900}{SECRET}", hint="Ask otherwise.")
+
+    monkeypatch.setattr(run_lists, "run_list", fail)
+    state = ServerState(environ={}, cwd=Path("/"), mask=served.application.mask)
+    for budget in range(200, 300):
+        answer = answer_call(
+            PRESETS["runs"].tools, "run_list", {"budget": budget}, state=state, progress=Progress()
+        )
+        assert answer.is_error
+        assert SECRET[:6] not in answer.content, (budget, answer.content)
 
 
 @pytest.mark.parametrize(

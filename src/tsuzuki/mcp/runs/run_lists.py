@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime
 
 from tsuzuki.mcp.answer import ToolAnswer
+from tsuzuki.mcp.runs.masking import masked_line, masked_run
 from tsuzuki.mcp.runs.next_calls import told_next
 from tsuzuki.mcp.runs.rows import Rows, key_of, number_of, rows_answer
 from tsuzuki.mcp.runs.run_arguments import job_of, run_id_of
@@ -59,7 +60,7 @@ def run_list(call: Call) -> ToolAnswer:
         call,
         Rows(
             noun="runs",
-            items=found[:limit],
+            items=[masked_run(one, call.state.mask) for one in found[:limit]],
             key=lambda one: str(one.id),
             forms=(_run_line, _short_run_line),
             has_more=len(found) > limit,
@@ -79,7 +80,7 @@ def run_logs(call: Call) -> ToolAnswer:
         call,
         Rows(
             noun=f"lines of run {run_id}",
-            items=lines[:limit],
+            items=[masked_line(one, call.state.mask) for one in lines[:limit]],
             key=lambda one: str(one.seq),
             forms=(_log_line, short_log_line),
             has_more=len(lines) > limit,
