@@ -1,13 +1,17 @@
 """Bad input is refused with a problem that says what is wrong and where."""
 
+import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from support.web_client import Client
 from tsuzuki.model.errors import UsageError
+from tsuzuki.web.api import runs
 from tsuzuki.web.parameters import PROBLEMS_MAX
+from tsuzuki.web.security import bodies
 from tsuzuki.web.security.bodies import _unique
 
 EMIT = "events"
@@ -41,6 +45,51 @@ EMIT = "events"
 def test_a_bad_body_is_refused(client: Client, raw: bytes, status: int, code: str) -> None:
     answer = client.request("POST", EMIT, raw=raw)
     assert (answer.status, answer.code) == (status, code), answer.body[:300]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/sign-in", "/api/v1/setup"])
+def test_a_large_body_is_refused_unread_where_anybody_may_send_one(
+    client: Client, path: str
+) -> None:
+    answer = client.as_(None).request("POST", path, raw=b"[" + b"1," * 524_000 + b"1]")
+    assert (answer.status, answer.code) == (413, "body_too_large")
+
+
+def test_a_large_form_is_refused_unread_where_anybody_may_send_one(client: Client) -> None:
+    answer = client.as_(None).request(
+        "POST",
+        "/sign-in",
+        raw=b"name=a&password=" + b"b" * 20_000,
+        headers={"Content-Type": "application/x-www-form-urlencoded"},
+    )
+    assert answer.status == 413
+
+
+@pytest.mark.parametrize(("length", "is_on_loop"), [(100, True), (60_000, False)])
+@pytest.mark.parametrize("media_type", ["application/json", "application/other+json"])
+def test_a_large_start_is_parsed_and_masked_beside_the_event_loop(
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    length: int,
+    is_on_loop: bool,
+    media_type: str,
+) -> None:
+    seen: list[bool] = []
+
+    def noted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            seen.append(asyncio._get_running_loop() is not None)
+            return function(*given)
+
+        return call
+
+    monkeypatch.setattr(bodies, "parse_json", noted(bodies.parse_json))
+    monkeypatch.setattr(runs, "run_out", noted(runs.run_out))
+    raw = json.dumps({"arguments": {"text": "a" * length}}).encode()
+    headers = {"Content-Type": media_type}
+    answer = client.request("POST", "jobs/hello/runs", raw=raw, headers=headers)
+    assert answer.status == 201, answer.body
+    assert seen == [is_on_loop, is_on_loop]
 
 
 def test_an_integer_of_64_bits_is_kept(client: Client) -> None:

@@ -1,6 +1,7 @@
 """`/runs` and the start of one: list, look at, wait for, cancel and retry runs."""
 
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Header, Path, Query, Request, Response
@@ -20,7 +21,7 @@ from tsuzuki.web.api.run_query import RunQuery
 from tsuzuki.web.context import Context, request_context
 from tsuzuki.web.paging import COUNT_MAX, Count, Found, Page
 from tsuzuki.web.route import api_route, api_router, problem_responses
-from tsuzuki.web.security.bodies import INTEGER_MAX
+from tsuzuki.web.security.bodies import INTEGER_MAX, LOOP_BYTES_MAX
 from tsuzuki.web.security.rights import requires
 from tsuzuki.web.waiting import WAIT_SECONDS_MAX, preferred_wait_seconds
 
@@ -107,7 +108,10 @@ async def started(
         await request.app.state.run_waits.wait(run.id, seconds)
         headers["Preference-Applied"] = f"wait={seconds}"
         run = (await run_in_threadpool(context.application.runs.get, run.id)).run
-    return run_out(context, run), headers
+    # To mask much takes long, and a run that has ended may have a large result.
+    is_large = bool(seconds) or len(await request.body()) > LOOP_BYTES_MAX
+    made = partial(run_out, context, run)
+    return (await run_in_threadpool(made) if is_large else made()), headers
 
 
 def start(context: Context, job: str, response: Response, **asked: Any) -> RunOut:
@@ -163,7 +167,8 @@ async def wait_for_run(
     if not view.run.state.is_final:
         await request.app.state.run_waits.wait(run_id, seconds)
         view = await run_in_threadpool(runs.get, run_id)
-    return Waited(ended=view.run.state.is_final, run=run_out(context, view.run))
+    run = await run_in_threadpool(run_out, context, view.run)
+    return Waited(ended=view.run.state.is_final, run=run)
 
 
 @router.get(
