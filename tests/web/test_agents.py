@@ -1,8 +1,10 @@
 """`/mcp` of a web server: tools for agents with a token, each as its right says, about the trees of jobs only."""
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,11 +24,15 @@ from tsuzuki.mcp.tool import Progress, ServerState
 from tsuzuki.model.access import Principal, Right, Role
 from tsuzuki.model.errors import UsageError
 from tsuzuki.model.run import RunRef
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.services.runs import Request
 from tsuzuki.store import logs
 from tsuzuki.store.logs import LogLine
-from tsuzuki.store.runs import moves
+from tsuzuki.store.runs import moves, run_search
+from tsuzuki.store.runs.run_search import FoundRuns
+from tsuzuki.store.sql.database import Connection
+from tsuzuki.web import agents
 from tsuzuki.web.server import Address, WebServer
 
 FILE = """\
@@ -226,6 +232,50 @@ def test_a_refusal_is_masked_before_it_is_cut(
         )
         assert answer.is_error
         assert SECRET[:6] not in answer.content, (budget, answer.content)
+
+
+def test_a_list_of_runs_makes_one_bounded_search_and_answers_where_it_goes_on(
+    served: Served, operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oldest = served.application.runs.submit(Request(job="hello", concurrency_key="k")).run_id
+    served.application.runs.submit_many([Request(job="hello")] * 40)
+    client = served.client.as_(operator)
+    for name in ("LOOKED_MAX", "LOOKED_UP_MAX", "DISORDER_MAX"):
+        monkeypatch.setattr(run_search, name, 5)
+    search = run_search.search
+    searches: list[RunFilter] = []
+
+    def narrow(connection: Connection, wanted: RunFilter) -> FoundRuns:
+        """A filter that no index stands for."""
+        searches.append(wanted)
+        return search(connection, replace(wanted, concurrency_key="k"))
+
+    monkeypatch.setattr(run_search, "search", narrow)
+    shown = call_text(client, "run_list")
+    assert len(searches) == 1
+    assert "0 of at least 0 runs shown; the search was stopped early; more with cursor=" in shown
+    while f"\n{oldest} hello" not in shown:
+        cursor = re.search("cursor=(.+)", shown)
+        assert cursor, shown
+        shown = call_text(client, "run_list", cursor=cursor[1])
+    assert len(searches) < 20
+
+
+def test_a_read_of_a_tool_has_the_time_limit_of_other_requests(
+    served: Served, operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = served.application.runs._database
+
+    def search(_runs: object, _wanted: RunFilter) -> None:
+        with database.read() as connection:
+            connection.exec_driver_sql(
+                "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s"
+                " WHERE n < 1000000000) SELECT count(*) FROM s"
+            )
+
+    monkeypatch.setattr(agents, "READ_SECONDS", 0.05)
+    monkeypatch.setattr("tsuzuki.services.runs.Runs.search", search)
+    assert call_text(served.client.as_(operator), "run_list").startswith("!read_timed_out")
 
 
 @pytest.mark.parametrize(

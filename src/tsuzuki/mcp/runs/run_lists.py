@@ -46,7 +46,7 @@ def job_list(call: Call) -> ToolAnswer:
 
 
 def run_list(call: Call) -> ToolAnswer:
-    """Runs, the newest first."""
+    """Runs, the newest first, as far as they are found in bounded time."""
     limit, before = int(call.get("limit", RUNS_DEFAULT)), number_of(call, digits_max=18)
     wanted = RunFilter(
         job_name=job_of(call),
@@ -55,7 +55,8 @@ def run_list(call: Call) -> ToolAnswer:
         limit=limit + 1,
     )
     with told_next("job_list", {}):
-        found = application_of(call.state).runs.find(wanted)
+        found, stopped_before = application_of(call.state).runs.search(wanted)
+    is_stopped = stopped_before is not None and len(found) <= limit
     return rows_answer(
         call,
         Rows(
@@ -64,6 +65,7 @@ def run_list(call: Call) -> ToolAnswer:
             key=lambda one: str(one.id),
             forms=(_run_line, _short_run_line),
             has_more=len(found) > limit,
+            continue_key=str(stopped_before) if is_stopped else None,
             empty="There are no such runs.",
         ),
     )
