@@ -207,7 +207,7 @@ class Tokens:
 
     def _unknown(self, connection: Connection, token: str, by: Principal) -> NotFound:
         user_id = None if manages(by) else by.user_id
-        may_see = manages(by) or user_id is not None
+        may_see = manages(by) or is_own(by, user_id)
         known = [t.name for t in tokens.find(connection, user_id=user_id)] if may_see else []
         return NotFound(
             f"there is no token {credentials.public_part(token)!r}",
