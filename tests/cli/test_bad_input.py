@@ -268,3 +268,18 @@ def test_what_the_configuration_names_as_secret_is_in_no_error(empty: Workspace,
     assert ended.code == 4
     assert "a-***-b" in ended.err
     assert "hunter2" not in ended.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("event", "emit", "deep", "--payload", "[" * 65 + "]" * 65),
+        ("job", "run", "hello", "--args", '{"a": ' + "[" * 65 + "]" * 65 + "}"),
+    ],
+    ids=["event", "run"],
+)
+def test_a_value_that_is_nested_too_deep_is_not_stored(
+    workspace: Workspace, words: tuple[str, ...]
+) -> None:
+    refused = workspace.run(*words, "-o", "json")
+    assert (refused.code, refused.error["code"]) == (2, "too_deep")

@@ -218,6 +218,16 @@ def test_no_budget_cuts_a_secret_so_that_most_of_it_is_shown(
         assert SECRET[:6] not in shown, (budget, shown)
 
 
+@pytest.mark.parametrize("levels", [65, 100_000])
+def test_arguments_given_as_text_are_not_nested_too_deep(
+    served: Served, operator: str, levels: int
+) -> None:
+    deep = '{"a":' + "[" * levels + "]" * levels + "}"
+    answer = call_text(served.client.as_(operator), "run_start", job="hello", arguments=deep)
+    assert answer.startswith("!"), answer
+    assert "internal_error" not in answer
+
+
 def test_a_refusal_is_masked_before_it_is_cut(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

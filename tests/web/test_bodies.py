@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -90,6 +91,23 @@ def test_a_large_start_is_parsed_and_masked_beside_the_event_loop(
     answer = client.request("POST", "jobs/hello/runs", raw=raw, headers=headers)
     assert answer.status == 201, answer.body
     assert seen == [is_on_loop, is_on_loop]
+
+
+@pytest.mark.parametrize("levels", [65, 600, 100_000])
+def test_a_payload_of_a_form_is_not_nested_too_deep(client: Client, levels: int) -> None:
+    body = urlencode({"event_type": "deep", "payload": "[" * levels, "form_key": "a"})
+    form = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
+    answer = client.request("POST", "/events/emit", raw=body.encode(), headers=form)
+    assert answer.status == 422, answer.body
+    assert b"deeper than 64 levels" in answer.body
+
+
+def test_what_is_wrong_with_the_payload_of_a_form_is_told(client: Client) -> None:
+    body = urlencode({"event_type": "wrong", "payload": "{1", "form_key": "b"})
+    form = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
+    answer = client.request("POST", "/events/emit", raw=body.encode(), headers=form)
+    assert answer.status == 422, answer.body
+    assert b"the payload is not JSON: Expecting property name" in answer.body
 
 
 def test_an_integer_of_64_bits_is_kept(client: Client) -> None:

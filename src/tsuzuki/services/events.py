@@ -38,7 +38,7 @@ class Events:
         if not event_type or len(event_type) > 200:
             raise UsageError("an event type has from 1 to 200 characters")
         body = {} if payload is None else payload
-        jsontext.encode(body)
+        jsontext.check(body)
         if connection is not None:
             self._database.adopt(connection)
             return self._emit(connection, event_type, body, dedupe_key, actor)
