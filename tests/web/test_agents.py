@@ -15,14 +15,10 @@ from support.factories import add_worker, depose_and_take
 from support.mcp_http import call_text, send, token_session
 from support.web_client import Client, FixedAuthenticator, HttpAnswer, Served, served_application
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
-from tsuzuki.mcp.calls import answer_call
-from tsuzuki.mcp.presets import PRESETS
-from tsuzuki.mcp.runs import run_lists
 from tsuzuki.mcp.runs.run_tasks import RunTasks
 from tsuzuki.mcp.runs.workspace import ServedWorkspace
-from tsuzuki.mcp.tool import Progress, ServerState
+from tsuzuki.mcp.tool import ServerState
 from tsuzuki.model.access import Principal, Right, Role
-from tsuzuki.model.errors import UsageError
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Reason, RunState
@@ -226,22 +222,6 @@ def test_arguments_given_as_text_are_not_nested_too_deep(
     answer = call_text(served.client.as_(operator), "run_start", job="hello", arguments=deep)
     assert answer.startswith("!"), answer
     assert "internal_error" not in answer
-
-
-def test_a_refusal_is_masked_before_it_is_cut(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(_call: object) -> None:
-        raise UsageError(f"{'x' * 900}{SECRET}", hint="Ask otherwise.")
-
-    monkeypatch.setattr(run_lists, "run_list", fail)
-    state = ServerState(environ={}, cwd=Path("/"), mask=served.application.mask)
-    for budget in range(200, 300):
-        answer = answer_call(
-            PRESETS["runs"].tools, "run_list", {"budget": budget}, state=state, progress=Progress()
-        )
-        assert answer.is_error
-        assert SECRET[:6] not in answer.content, (budget, answer.content)
 
 
 def test_a_list_of_runs_makes_one_bounded_search_and_answers_where_it_goes_on(
