@@ -7,11 +7,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from starlette.types import Message
 
 from support.web_client import Client
 from tsuzuki.model.errors import UsageError
 from tsuzuki.web.api import runs
 from tsuzuki.web.parameters import PROBLEMS_MAX
+from tsuzuki.web.problems import RequestError
 from tsuzuki.web.security import bodies
 from tsuzuki.web.security.bodies import _unique
 
@@ -108,6 +110,21 @@ def test_what_is_wrong_with_the_payload_of_a_form_is_told(client: Client) -> Non
     answer = client.request("POST", "/events/emit", raw=body.encode(), headers=form)
     assert answer.status == 422, answer.body
     assert b"the payload is not JSON: Expecting property name" in answer.body
+
+
+def test_a_client_that_leaves_before_its_body_has_arrived_is_no_fault_of_ours() -> None:
+    messages: list[Message] = [
+        {"type": "http.request", "body": b"{", "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+
+    async def receive() -> Message:
+        return messages.pop(0)
+
+    request = bodies.BoundedRequest({"type": "http", "headers": []}, receive)
+    with pytest.raises(RequestError) as refused:
+        asyncio.run(request.body())
+    assert refused.value.specific_code == "body_incomplete"
 
 
 def test_an_integer_of_64_bits_is_kept(client: Client) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope
 
 from tsuzuki.model.errors import UsageError
@@ -63,6 +64,10 @@ async def _read(request: Request, bytes_max: int) -> bytes:
                 if size > bytes_max:
                     _too_large(bytes_max)
                 chunks.append(chunk)
+    except ClientDisconnect:  # there is nobody to read why
+        raise RequestError(
+            "the connection ended before the body had arrived", status=400, code="body_incomplete"
+        ) from None
     except TimeoutError:
         raise RequestError(
             f"the body did not arrive within {BODY_SECONDS_MAX:g} s", status=408, code="body_slow"
