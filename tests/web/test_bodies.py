@@ -51,12 +51,12 @@ def test_a_bad_body_is_refused(client: Client, raw: bytes, status: int, code: st
 
 
 @pytest.mark.parametrize("path", ["/api/v1/sign-in", "/api/v1/setup"])
-def test_a_large_body_is_refused_where_anybody_may_send_one(client: Client, path: str) -> None:
+def test_a_large_body_is_refused_by_a_public_route(client: Client, path: str) -> None:
     answer = client.as_(None).request("POST", path, raw=b"[" + b"1," * 524_000 + b"1]")
     assert (answer.status, answer.code) == (413, "body_too_large")
 
 
-def test_a_large_form_is_refused_where_anybody_may_send_one(client: Client) -> None:
+def test_a_large_form_is_refused_by_a_public_route(client: Client) -> None:
     answer = client.as_(None).request(
         "POST",
         "/sign-in",

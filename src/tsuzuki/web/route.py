@@ -87,7 +87,7 @@ class ApiRoute(APIRoute):
 
     @property
     def body_bytes_max(self) -> int:
-        """Anybody may send a public route as much as it parses. A webhook checks its bytes first, and parses then."""
+        """Little for a public route that parses it. A webhook checks its bytes first, and parses then."""
         return PUBLIC_BODY_BYTES_MAX if self.is_public and self.body_field else BODY_BYTES_MAX
 
     def get_route_handler(self) -> Handler:

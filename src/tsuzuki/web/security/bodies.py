@@ -20,7 +20,7 @@ from tsuzuki.web.problems import RequestError
 
 BODY_BYTES_MAX = 1_048_576
 PUBLIC_BODY_BYTES_MAX = 16_384
-"""Of JSON or a form that anybody may send: a name and a password."""
+"""Of JSON or a form that is sent without credentials: a name and a password."""
 LOOP_BYTES_MAX = 32_768
 """A larger body is read in a thread: the event loop has others to answer meanwhile."""
 BODY_SECONDS_MAX = 30.0
@@ -64,7 +64,7 @@ async def _read(request: Request, bytes_max: int) -> bytes:
                 if size > bytes_max:
                     _too_large(bytes_max)
                 chunks.append(chunk)
-    except ClientDisconnect:  # there is nobody to read why
+    except ClientDisconnect:  # no client is left to read why
         raise RequestError(
             "the connection ended before the body had arrived", status=400, code="body_incomplete"
         ) from None
