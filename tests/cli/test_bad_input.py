@@ -313,3 +313,18 @@ def test_a_secret_from_a_file_is_in_no_error_and_no_log_and_not_inherited(
     workspace.ok("run-due", SHELF_FILE="key")
     assert workspace.ok("run", "logs", str(leak)).out == "***\nfile=\n"
     assert workspace.ok("run", "logs", str(given)).out == "7\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("event", "emit", "deep", "--payload", "[" * 65 + "]" * 65),
+        ("job", "run", "hello", "--args", '{"a": ' + "[" * 65 + "]" * 65 + "}"),
+    ],
+    ids=["event", "run"],
+)
+def test_a_value_that_is_nested_too_deep_is_not_stored(
+    workspace: Workspace, words: tuple[str, ...]
+) -> None:
+    refused = workspace.run(*words, "-o", "json")
+    assert (refused.code, refused.error["code"]) == (2, "too_deep")

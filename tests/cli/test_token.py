@@ -46,11 +46,15 @@ def test_a_token_is_revoked_with_yes_and_listed_with_all(workspace: Workspace) -
 
 def test_the_tokens_that_are_revoked_with_one_are_named(workspace: Workspace) -> None:
     made = workspace.data("token", "create", "ci", "--role", "operator")
+    first = made["id"]
     with opened(cwd=workspace.folder, environ={}) as application:
         for name in ("deploy", "watch"):
             by = application.tokens.authenticate(made["token"])
             made = {"token": application.tokens.create(name, by=by, role=by.role).text}
         application.tokens.wait_for_writes()
+    asked = workspace.run("token", "revoke", "ci", "-o", "json")
+    assert (asked.code, asked.error["code"]) == (2, "not_confirmed")
+    assert f"revoke the token ci ({first}) and 2 made with it" in asked.error["message"]
     revoked = workspace.data("token", "revoke", "deploy", "--yes")
     assert (revoked["name"], revoked["also_revoked"]) == ("deploy", ["watch"])
     assert [token["name"] for token in workspace.data("token", "ls")] == ["ci"]
@@ -66,6 +70,7 @@ def test_the_tokens_that_are_revoked_with_one_are_named(workspace: Workspace) ->
         (["create", "ci", "--expires-in", "1s"], 2, "token_lifetime"),
         (["create", "taken"], 6, "token_exists"),
         (["revoke", "takne", "--yes"], 4, "token_not_found"),
+        (["revoke", "takne"], 4, "token_not_found"),
     ],
 )
 def test_what_cannot_be_is_told_and_changes_nothing(

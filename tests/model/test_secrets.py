@@ -1,10 +1,21 @@
 """Credentials in URLs: masked wherever they stand, and nothing else is."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tsuzuki.model.secrets import MASK, SecretMask, mask_secrets
+
+
+def test_what_is_nested_too_deep_to_be_shown_is_masked_too() -> None:
+    value: object = "end"
+    for level in range(600):
+        value = [value] if level % 2 else {"a": value}
+    shown = json.dumps(SecretMask().value(value))
+    assert "end" not in shown
+    assert MASK in shown
 
 
 @pytest.mark.parametrize(

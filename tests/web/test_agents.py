@@ -1,18 +1,34 @@
 """`/mcp` of a web server: tools for agents with a token, each as its right says, about the trees of jobs only."""
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from support.factories import add_worker, depose_and_take
 from support.mcp_http import call_text, send, token_session
 from support.web_client import Client, FixedAuthenticator, HttpAnswer, Served, served_application
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
+from tsuzuki.mcp.runs.run_tasks import RunTasks
+from tsuzuki.mcp.runs.workspace import ServedWorkspace
+from tsuzuki.mcp.tool import ServerState
 from tsuzuki.model.access import Principal, Right, Role
-from tsuzuki.model.states import RunState
+from tsuzuki.model.run import RunRef
+from tsuzuki.model.run_filter import RunFilter
+from tsuzuki.model.states import Reason, RunState
 from tsuzuki.services.runs import Request
+from tsuzuki.store import logs
+from tsuzuki.store.logs import LogLine
+from tsuzuki.store.runs import moves, run_search
+from tsuzuki.store.runs.run_search import FoundRuns
+from tsuzuki.store.sql.database import Connection
+from tsuzuki.web import agents
 from tsuzuki.web.server import Address, WebServer
 
 FILE = """\
@@ -20,6 +36,7 @@ jobs: {code: {type: codeindex, roots: [tree]}}
 log_archive: "${ARCHIVE}"
 """
 SECRET = "./logs-of-correct-horse"
+LONG_LINE = f"{'x' * 285}{SECRET}{'y' * 160} {SECRET} {'z' * 700}{SECRET}"
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +162,110 @@ def test_secrets_are_masked_in_the_answers(served: Served, operator: str) -> Non
     listed = call_text(client, "job_list", query="described")
     assert "uses ***" in listed
     assert SECRET not in listed
+
+
+def ended_run(served: Served, state: RunState, **about: Any) -> int:
+    """A run that a worker ended so."""
+    database = served.application.runs._database
+    term = depose_and_take(database)
+    worker = add_worker(database, f"worker-{uuid4()}")
+    run_id = served.application.runs.submit(Request(job="hello")).run_id
+    with database.write() as connection:
+        assignment = moves.Assignment(run=RunRef(id=run_id, version=1), worker_id=worker)
+        assert moves.assign(connection, term=term, assignments=[assignment])
+        assigned = [RunRef(id=run_id, version=2)]
+        started = moves.start(connection, worker_id=worker, runs=assigned)[run_id].started
+        line = LogLine(seq=1, at=database.clock.now(), stream="stdout", body=LONG_LINE)
+        logs.append(connection, worker_id=worker, lines=[(started, line)])
+        end = moves.RunEnd(run=started, state=state, **about)
+        assert moves.finish(connection, worker_id=worker, ends=[end])
+    return run_id
+
+
+def test_a_secret_in_the_result_of_a_run_is_masked_by_its_key(
+    served: Served, operator: str
+) -> None:
+    result = {"password": "hunter2", "rows": 3}
+    run_id = ended_run(served, RunState.SUCCEEDED, result=result)
+    shown = call_text(served.client.as_(operator), "run_get", run_id=run_id)
+    assert 'result: {"password":"***","rows":3}' in shown
+    state = ServerState(
+        environ={},
+        cwd=Path("/"),
+        mask=served.application.mask,
+        makers={"workspace": lambda: ServedWorkspace(served.application)},
+    )
+    task = RunTasks(state).get(str(run_id))
+    assert task is not None
+    assert "hunter2" not in str(task.outcome)
+
+
+@pytest.mark.parametrize("tool", ["run_get", "run_list", "run_logs"])
+def test_no_budget_cuts_a_secret_so_that_most_of_it_is_shown(
+    served: Served, operator: str, tool: str
+) -> None:
+    """It stands where a short form of an error or of a line ends, and where an answer is cut."""
+    error = f"{'x' * 110}{SECRET}{'y' * 160} {SECRET} {'z' * 300}{SECRET}"
+    run_id = ended_run(served, RunState.FAILED, reason=Reason.HANDLER_FAILED, error=error)
+    about = {"limit": 1} if tool == "run_list" else {"run_id": run_id}
+    client = served.client.as_(operator)
+    for budget in range(200, 1000, 9):
+        shown = call_text(client, tool, budget=budget, **about)
+        assert SECRET[:6] not in shown, (budget, shown)
+
+
+@pytest.mark.parametrize("levels", [65, 100_000])
+def test_arguments_given_as_text_are_not_nested_too_deep(
+    served: Served, operator: str, levels: int
+) -> None:
+    deep = '{"a":' + "[" * levels + "]" * levels + "}"
+    answer = call_text(served.client.as_(operator), "run_start", job="hello", arguments=deep)
+    assert answer.startswith("!"), answer
+    assert "internal_error" not in answer
+
+
+def test_a_list_of_runs_makes_one_bounded_search_and_answers_where_it_goes_on(
+    served: Served, operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oldest = served.application.runs.submit(Request(job="hello", concurrency_key="k")).run_id
+    served.application.runs.submit_many([Request(job="hello")] * 40)
+    client = served.client.as_(operator)
+    for name in ("LOOKED_MAX", "LOOKED_UP_MAX", "DISORDER_MAX"):
+        monkeypatch.setattr(run_search, name, 5)
+    search = run_search.search
+    searches: list[RunFilter] = []
+
+    def narrow(connection: Connection, wanted: RunFilter) -> FoundRuns:
+        """A filter that no index stands for."""
+        searches.append(wanted)
+        return search(connection, replace(wanted, concurrency_key="k"))
+
+    monkeypatch.setattr(run_search, "search", narrow)
+    shown = call_text(client, "run_list")
+    assert len(searches) == 1
+    assert "0 of at least 0 runs shown; the search was stopped early; more with cursor=" in shown
+    while f"\n{oldest} hello" not in shown:
+        cursor = re.search("cursor=(.+)", shown)
+        assert cursor, shown
+        shown = call_text(client, "run_list", cursor=cursor[1])
+    assert len(searches) < 20
+
+
+def test_a_read_of_a_tool_has_the_time_limit_of_other_requests(
+    served: Served, operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = served.application.runs._database
+
+    def search(_runs: object, _wanted: RunFilter) -> None:
+        with database.read() as connection:
+            connection.exec_driver_sql(
+                "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s"
+                " WHERE n < 1000000000) SELECT count(*) FROM s"
+            )
+
+    monkeypatch.setattr(agents, "READ_SECONDS", 0.05)
+    monkeypatch.setattr("tsuzuki.services.runs.Runs.search", search)
+    assert call_text(served.client.as_(operator), "run_list").startswith("!read_timed_out")
 
 
 @pytest.mark.parametrize(

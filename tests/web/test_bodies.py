@@ -1,13 +1,20 @@
 """Bad input is refused with a problem that says what is wrong and where."""
 
+import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
+from starlette.types import Message
 
 from support.web_client import Client
 from tsuzuki.model.errors import UsageError
+from tsuzuki.web.api import runs
 from tsuzuki.web.parameters import PROBLEMS_MAX
+from tsuzuki.web.problems import RequestError
+from tsuzuki.web.security import bodies
 from tsuzuki.web.security.bodies import _unique
 
 EMIT = "events"
@@ -41,6 +48,81 @@ EMIT = "events"
 def test_a_bad_body_is_refused(client: Client, raw: bytes, status: int, code: str) -> None:
     answer = client.request("POST", EMIT, raw=raw)
     assert (answer.status, answer.code) == (status, code), answer.body[:300]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/sign-in", "/api/v1/setup"])
+def test_a_large_body_is_refused_by_a_public_route(client: Client, path: str) -> None:
+    answer = client.as_(None).request("POST", path, raw=b"[" + b"1," * 524_000 + b"1]")
+    assert (answer.status, answer.code) == (413, "body_too_large")
+
+
+def test_a_large_form_is_refused_by_a_public_route(client: Client) -> None:
+    answer = client.as_(None).request(
+        "POST",
+        "/sign-in",
+        raw=b"name=a&password=" + b"b" * 20_000,
+        headers={"Content-Type": "application/x-www-form-urlencoded"},
+    )
+    assert answer.status == 413
+
+
+@pytest.mark.parametrize(("length", "is_on_loop"), [(100, True), (60_000, False)])
+@pytest.mark.parametrize("media_type", ["application/json", "application/other+json"])
+def test_a_large_start_is_parsed_and_masked_beside_the_event_loop(
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    length: int,
+    is_on_loop: bool,
+    media_type: str,
+) -> None:
+    seen: list[bool] = []
+
+    def noted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            seen.append(asyncio._get_running_loop() is not None)
+            return function(*given)
+
+        return call
+
+    monkeypatch.setattr(bodies, "parse_json", noted(bodies.parse_json))
+    monkeypatch.setattr(runs, "run_out", noted(runs.run_out))
+    raw = json.dumps({"arguments": {"text": "a" * length}}).encode()
+    headers = {"Content-Type": media_type}
+    answer = client.request("POST", "jobs/hello/runs", raw=raw, headers=headers)
+    assert answer.status == 201, answer.body
+    assert seen == [is_on_loop, is_on_loop]
+
+
+@pytest.mark.parametrize("levels", [65, 600, 100_000])
+def test_a_payload_of_a_form_is_not_nested_too_deep(client: Client, levels: int) -> None:
+    body = urlencode({"event_type": "deep", "payload": "[" * levels, "form_key": "a"})
+    form = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
+    answer = client.request("POST", "/events/emit", raw=body.encode(), headers=form)
+    assert answer.status == 422, answer.body
+    assert b"deeper than 64 levels" in answer.body
+
+
+def test_what_is_wrong_with_the_payload_of_a_form_is_told(client: Client) -> None:
+    body = urlencode({"event_type": "wrong", "payload": "{1", "form_key": "b"})
+    form = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
+    answer = client.request("POST", "/events/emit", raw=body.encode(), headers=form)
+    assert answer.status == 422, answer.body
+    assert b"the payload is not JSON: Expecting property name" in answer.body
+
+
+def test_a_client_that_leaves_before_its_body_has_arrived_is_no_fault_of_ours() -> None:
+    messages: list[Message] = [
+        {"type": "http.request", "body": b"{", "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+
+    async def receive() -> Message:
+        return messages.pop(0)
+
+    request = bodies.BoundedRequest({"type": "http", "headers": []}, receive)
+    with pytest.raises(RequestError) as refused:
+        asyncio.run(request.body())
+    assert refused.value.specific_code == "body_incomplete"
 
 
 def test_an_integer_of_64_bits_is_kept(client: Client) -> None:

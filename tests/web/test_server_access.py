@@ -4,12 +4,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from starlette.concurrency import run_in_threadpool
 
 from support.moving_clock import MovingClock
 from support.web_client import Client
 from tsuzuki.model.access import Principal, Right, Role
+from tsuzuki.model.states import RunState
+from tsuzuki.services.runs import Request
 from tsuzuki.web.security.authentication import PROXY_HEADERS
 from tsuzuki.web.server import Address, WebServer
+from tsuzuki.web.waiting import RunWaits
 from tsuzuki.wiring.application import Application, opened
 
 
@@ -58,6 +62,50 @@ def test_a_token_opens_what_its_scopes_say_until_it_is_revoked(
     assert status(url, made.text[:-1] + ("x" if made.text[-1] != "x" else "y")) == 401
     application.tokens.revoke(made.token.id, by=application.principal)
     assert status(url, made.text) == 401
+
+
+def test_a_token_with_any_scope_revokes_itself_and_learns_nothing_of_others(
+    application: Application, url: str
+) -> None:
+    by = application.principal
+    ada = application.users.add("ada", "correct horse battery", role=Role.ADMIN, by=by)
+    principal = Principal(actor="user:ada", role=Role.ADMIN, user_id=ada.id)
+    application.tokens.create("deploy", role=Role.OPERATOR, by=principal)
+    leaked = application.tokens.create(
+        "leaked", role=Role.OPERATOR, scopes=frozenset({Right.RUNS_READ}), by=principal
+    )
+    client = Client(url, leaked.text)
+    for name in ("deploy", "deplo"):
+        other = client.delete(f"tokens/{name}")
+        assert (other.status, other.code) == (404, "token_not_found")
+        assert other.json["hint"] == "See: tsuzuki token ls"
+    assert client.delete(f"tokens/{leaked.token.id}").status == 200
+    assert status(url, leaked.text, "runs") == 401
+    assert [token.name for token in application.tokens.find(by=by)] == ["deploy"]
+
+
+def test_who_waits_learns_nothing_of_the_run_after_the_token_was_revoked(
+    application: Application, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    application.jobs.define("hello", {"command": ["true"]})
+    made = application.tokens.create("ci", role=Role.OPERATOR, by=application.principal)
+
+    async def end_and_revoke(_waits: RunWaits, run_id: int, _seconds: float) -> None:
+        def move() -> None:
+            application.runs.cancel(run_id)
+            application.tokens.revoke("ci", by=application.principal)
+
+        await run_in_threadpool(move)
+
+    monkeypatch.setattr(RunWaits, "wait", end_and_revoke)
+    client = Client(url, made.text)
+    start = client.post("jobs/hello/runs", Prefer="wait=30", Idempotency_Key="once")
+    assert (start.status, start.json["state"]) == (201, "PENDING")
+    assert application.runs.get(start.json["id"]).run.state is RunState.CANCELED
+    again = application.tokens.create("ci", role=Role.OPERATOR, by=application.principal)
+    run_id = application.runs.submit(Request(job="hello")).run_id
+    waited = Client(url, again.text).get(f"runs/{run_id}/wait")
+    assert (waited.status, waited.code) == (401, "not_authenticated")
 
 
 def test_a_token_that_expired_or_whose_user_is_disabled_opens_nothing(tmp_path: Path) -> None:

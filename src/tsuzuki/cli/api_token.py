@@ -14,7 +14,6 @@ from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.options import EnumChoice
 from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.model.access import Right, Role
-from tsuzuki.model.credentials import public_part
 
 
 def _format_scopes(scopes: list[str] | None) -> str:
@@ -127,8 +126,11 @@ def revoke(invocation: Invocation, name_or_id: str, yes: bool) -> None:
     \b
     tsuzuki token revoke ci --yes
     """
-    confirm(invocation, f"revoke the token {public_part(name_or_id)}", yes=yes)
     with open_application(invocation) as application:
+        found = application.tokens.get(name_or_id, by=application.principal)
+        also = f" and {found.made_with} made with it" if found.made_with else ""
+        named = f"{found.token.name} ({found.token.id})"
+        confirm(invocation, f"revoke the token {named}{also}", yes=yes)
         revoked = application.tokens.revoke(name_or_id, by=application.principal)
     say(invocation, f"The token '{revoked.token.name}' ({revoked.token.id}) is revoked.")
     if revoked.also:

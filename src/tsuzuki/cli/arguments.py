@@ -100,6 +100,6 @@ def arguments_of(whole: Any, pairs: tuple[str, ...]) -> dict[str, Any]:
             raise UsageError(f"{pair!r} is not key=value", hint="For example: --arg folder=/tmp")
         try:
             arguments[key] = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             arguments[key] = text
     return arguments

@@ -49,10 +49,12 @@ def web(
         )
         with web_served(invocation, application, options) as url:
             freeze_loaded_objects()
-            say(
-                invocation,
-                f"Serving the web page and the API on {url}; the API's routes: {url}/docs. Stop with ^C.",
-            )
+            if log_format != "json":  # else every line of stderr is one of the log
+                say(
+                    invocation,
+                    f"Serving the web page and the API on {url}; the API's routes: {url}/docs."
+                    " Stop with ^C.",
+                )
             manager.ready(f"Serving on {url}")
             with manager.told_alive(lambda: answers(url)):
                 signals.received.wait()

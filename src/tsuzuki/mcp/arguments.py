@@ -143,7 +143,7 @@ def _texts_in_json(value: str) -> list[str] | None:
         return None
     try:
         found = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     is_list = isinstance(found, list) and found and all(isinstance(one, str) for one in found)
     return found if is_list else None
@@ -154,7 +154,7 @@ def _object(value: Any) -> dict[str, Any] | None:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     return value if isinstance(value, dict) else None
 

@@ -42,6 +42,18 @@ def encode(value: Any) -> str:
     return text
 
 
+def check(value: Any) -> None:
+    """Raises `UsageError` for a value that cannot be stored: none of JSON, or nested deeper than `DEPTH_MAX`."""
+    text = encode(value)
+    # Most values have few brackets: they are counted much faster than matched.
+    if text.count("{") + text.count("[") > DEPTH_MAX and is_too_deep(text.encode("utf-8")):
+        raise UsageError(
+            f"this value is nested deeper than {DEPTH_MAX} levels",
+            hint="Send the inner part as text.",
+            code="too_deep",
+        )
+
+
 def decode(text: str) -> Any:
     """The inverse of `encode`."""
     return {} if text == "{}" else json.loads(text)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
+from tsuzuki.model.jsontext import DEPTH_MAX
 from tsuzuki.model.sentence import Sentence
 
 MASK = "***"
@@ -29,6 +30,8 @@ _SECRET_KEY = re.compile(
     r"|authorization|credentials?|cookie|client_secret)$"
 )
 _WORD_BREAK = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[-. ]")
+SHOWN_DEPTH_MAX = 2 * DEPTH_MAX
+"""What a handler answered may be nested deeper than what is given to one, and must not keep a list from being shown."""
 KNOWN_LENGTH_MIN = 6
 """A shorter value would be masked in the middle of ordinary words."""
 
@@ -53,22 +56,27 @@ class SecretMask:
         return mask_secrets(masked)
 
     def value(self, value: Any) -> Any:
-        """A JSON value with everything secret in it masked."""
+        """A JSON value with everything secret in it masked, and what is nested too deep to be shown."""
+        return self._inner(value, 0)
+
+    def _inner(self, value: Any, depth: int) -> Any:
+        if depth > SHOWN_DEPTH_MAX and isinstance(value, Mapping | list | tuple):
+            return MASK
         match value:
             case Sentence():
                 return value.with_texts(self.text)
             case str():
                 return self.text(value)
             case Mapping():
-                return {key: self._of_key(key, inner) for key, inner in value.items()}
+                return {key: self._of_key(key, one, depth) for key, one in value.items()}
             case list() | tuple():
-                return [self.value(inner) for inner in value]
+                return [self._inner(one, depth + 1) for one in value]
             case _:
                 return value
 
-    def _of_key(self, key: Any, value: Any) -> Any:
+    def _of_key(self, key: Any, value: Any, depth: int) -> Any:
         if value is None or isinstance(value, bool) or not is_secret_key(str(key)):
-            return self.value(value)
+            return self._inner(value, depth + 1)
         return MASK
 
 

@@ -41,7 +41,7 @@ class Events:
                 hint="Name what happened, for example order.paid; details go into the payload.",
             )
         body = {} if payload is None else payload
-        jsontext.encode(body)
+        jsontext.check(body)
         if connection is not None:
             self._database.adopt(connection)
             return self._emit(connection, event_type, body, dedupe_key, actor)

@@ -342,7 +342,7 @@ def _new_run(request: Request, job: Job, now: datetime | None) -> NewRun:
     """`now` is needed for a delay only."""
     arguments = {**job.spec.arguments, **request.arguments}
     if arguments:
-        jsontext.encode(arguments)
+        jsontext.check(arguments)
     priority = job.spec.priority if request.priority is None else request.priority
     key = request.idempotency_key
     if not PRIORITY_MIN <= priority <= PRIORITY_MAX:

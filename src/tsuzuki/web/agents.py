@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import Message, Receive, Scope, Send
 
 from tsuzuki.model.errors import Interrupted, TsuzukiError, extra_missing
+from tsuzuki.services.read_limit import READ_SECONDS, limited_reads
 from tsuzuki.web.idempotency import NOT_KEPT
 from tsuzuki.web.problems import MEDIA_TYPE, problem_response
 from tsuzuki.web.route import api_router
@@ -110,7 +111,8 @@ async def call_tools(request: Request, tools: Literal["code", "runs", "all"] = "
     principal = request.state.principal
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        await served.answer(tools, principal, scope, _with_body(body, receive), send)
+        with limited_reads(READ_SECONDS):  # that of the route ends before the answer is sent
+            await served.answer(tools, principal, scope, _with_body(body, receive), send)
 
     return AnswerWithAccess(request, answer)
 

@@ -28,7 +28,12 @@ from tsuzuki.web.problems import (
     problem_response,
 )
 from tsuzuki.web.security.authentication import authenticate
-from tsuzuki.web.security.bodies import BoundedRequest, check_content_type
+from tsuzuki.web.security.bodies import (
+    BODY_BYTES_MAX,
+    PUBLIC_BODY_BYTES_MAX,
+    BoundedRequest,
+    check_content_type,
+)
 from tsuzuki.web.security.rights import RequiredRight
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -80,11 +85,19 @@ class ApiRoute(APIRoute):
         """The names of its query parameters."""
         return frozenset(query_names(self))
 
+    @property
+    def body_bytes_max(self) -> int:
+        """Little for a public route that parses it. A webhook checks its bytes first, and parses then."""
+        return PUBLIC_BODY_BYTES_MAX if self.is_public and self.body_field else BODY_BYTES_MAX
+
     def get_route_handler(self) -> Handler:
         answer = super().get_route_handler()
 
         async def handle(request: Request) -> Response:
-            return await self.answer(BoundedRequest(request.scope, request.receive), answer)
+            bounded = BoundedRequest(
+                request.scope, request.receive, body_bytes_max=self.body_bytes_max
+            )
+            return await self.answer(bounded, answer)
 
         return handle
 

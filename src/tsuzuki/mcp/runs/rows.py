@@ -17,6 +17,8 @@ from tsuzuki.mcp.tool import Call
 
 Item = TypeVar("Item")
 
+NONE_YET = "None among those that were looked at; the cursor looks at the next ones."
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rows(Generic[Item]):
@@ -30,6 +32,9 @@ class Rows(Generic[Item]):
 
     has_more: bool
     """Whether there are rows behind these."""
+
+    continue_key: str | None = None
+    """Where a search goes on that was stopped early, after these rows."""
 
     total: int | None = None
     """None: not known."""
@@ -65,7 +70,8 @@ def number_of(call: Call, *, digits_max: int) -> int | None:
 def rows_answer(call: Call, rows: Rows[Item]) -> ToolAnswer:
     """As many rows as fit, in the fullest form in which all fit."""
     if not rows.items:
-        return _made(call, rows, 0, clipped(rows.empty, 2 * call.budget))
+        empty = NONE_YET if rows.continue_key else rows.empty
+        return _made(call, rows, 0, clipped(empty, 2 * call.budget))
     for form in rows.forms:
         answer = _answer(call, rows, form, len(rows.items))
         if answer.fits(call.budget):
@@ -92,10 +98,14 @@ def _answer(call: Call, rows: Rows[Item], form: Callable[[Item], str], count: in
 
 def _made(call: Call, rows: Rows[Item], count: int, text: str) -> ToolAnswer:
     has_more = count > 0 and (rows.has_more or count < len(rows.items))
-    cursor = _cursor(call, rows.key(rows.items[count - 1])) if has_more else None
+    is_stopped = rows.continue_key is not None and count == len(rows.items)
+    key = rows.key(rows.items[count - 1]) if has_more else rows.continue_key
+    cursor = _cursor(call, key) if key is not None else None
     total = len(rows.items) + rows.has_more if rows.total is None else rows.total
-    is_exact = rows.total is not None or (call.get("cursor") is None and not rows.has_more)
+    is_whole = not rows.has_more and rows.continue_key is None
+    is_exact = rows.total is not None or (call.get("cursor") is None and is_whole)
     words = f"{count} of {'' if is_exact else 'at least '}{total} {rows.noun} shown"
+    words += "; the search was stopped early" if is_stopped else ""
     structured = {"total": total, "shown": count, "cursor": cursor, "text": text}
     return ToolAnswer(
         header=f"{words}; more with cursor={cursor}" if cursor else words,

@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime
 
 from tsuzuki.mcp.answer import ToolAnswer
+from tsuzuki.mcp.runs.masking import masked_line, masked_run
 from tsuzuki.mcp.runs.next_calls import told_next
 from tsuzuki.mcp.runs.rows import Rows, key_of, number_of, rows_answer
 from tsuzuki.mcp.runs.run_arguments import job_of, run_id_of
@@ -45,7 +46,7 @@ def job_list(call: Call) -> ToolAnswer:
 
 
 def run_list(call: Call) -> ToolAnswer:
-    """Runs, the newest first."""
+    """Runs, the newest first, as far as they are found in bounded time."""
     limit, before = int(call.get("limit", RUNS_DEFAULT)), number_of(call, digits_max=18)
     wanted = RunFilter(
         job_name=job_of(call),
@@ -54,15 +55,17 @@ def run_list(call: Call) -> ToolAnswer:
         limit=limit + 1,
     )
     with told_next("job_list", {}):
-        found = application_of(call.state).runs.find(wanted)
+        found, stopped_before = application_of(call.state).runs.search(wanted)
+    is_stopped = stopped_before is not None and len(found) <= limit
     return rows_answer(
         call,
         Rows(
             noun="runs",
-            items=found[:limit],
+            items=[masked_run(one, call.state.mask) for one in found[:limit]],
             key=lambda one: str(one.id),
             forms=(_run_line, _short_run_line),
             has_more=len(found) > limit,
+            continue_key=str(stopped_before) if is_stopped else None,
             empty="There are no such runs.",
         ),
     )
@@ -79,7 +82,7 @@ def run_logs(call: Call) -> ToolAnswer:
         call,
         Rows(
             noun=f"lines of run {run_id}",
-            items=lines[:limit],
+            items=[masked_line(one, call.state.mask) for one in lines[:limit]],
             key=lambda one: str(one.seq),
             forms=(_log_line, short_log_line),
             has_more=len(lines) > limit,

@@ -84,7 +84,7 @@ def _task(application: Application, run: Run, mask: SecretMask | None) -> TaskVi
     status = _status(run.state)
     outcome = None
     if status is TaskStatus.COMPLETED:
-        answer = run_answer(application, run.id, budget=RUN_GET.budget_default)
+        answer = run_answer(application, run.id, budget=RUN_GET.budget_default, mask=mask)
         answer = masked(replace(answer, is_error=run.state in FAILURES), mask)
         outcome = {"result": result_of(answer).model_dump(by_alias=True, exclude_none=True)}
     message = _message(application, run)

@@ -7,6 +7,7 @@ from typing import Any
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.arguments import call_words
 from tsuzuki.mcp.runs.definitions import WAIT_SECONDS_MAX
+from tsuzuki.mcp.runs.masking import masked_line, masked_run
 from tsuzuki.mcp.runs.next_calls import told_next
 from tsuzuki.mcp.runs.run_arguments import job_of, run_id_of
 from tsuzuki.mcp.runs.run_lists import moment, progress_of, short_log_line
@@ -15,6 +16,7 @@ from tsuzuki.mcp.tokens import QUARTERS, clipped, compact_json, printable
 from tsuzuki.mcp.tool import Call
 from tsuzuki.model.errors import Unreachable, WaitTimedOut
 from tsuzuki.model.run import Run
+from tsuzuki.model.secrets import SecretMask
 from tsuzuki.model.states import RunState
 from tsuzuki.services.runs import Request, RunView, Submission
 from tsuzuki.wiring.application import Application
@@ -36,7 +38,7 @@ def run_start(call: Call) -> ToolAnswer:
         submission = application.runs.start(request)
     try:
         view = application.runs.get(submission.run_id)
-        facts = _facts(application, view)
+        facts = _facts(application, view, call.state.mask)
     except Unreachable:
         return _only_stored(submission, request.job)
     said = [] if submission.is_new else ["That key was used before; this is the run of then."]
@@ -68,7 +70,7 @@ def run_cancel(call: Call) -> ToolAnswer:
     with told_next("run_get", {"run_id": run_id}):
         application.runs.cancel(run_id)
     view = application.runs.get(run_id)
-    return _answer(call.budget, view, _facts(application, view))
+    return _answer(call.budget, view, _facts(application, view, call.state.mask))
 
 
 def _looked_at(call: Call, *, wait_seconds: int) -> ToolAnswer:
@@ -84,16 +86,19 @@ def _looked_at(call: Call, *, wait_seconds: int) -> ToolAnswer:
                 on_change=lambda run: _report(call, run),
                 stop=call.state.is_closing,
             )
-    return run_answer(application, run_id, budget=call.budget)
+    return run_answer(application, run_id, budget=call.budget, mask=call.state.mask)
 
 
-def run_answer(application: Application, run_id: int, *, budget: int) -> ToolAnswer:
+def run_answer(
+    application: Application, run_id: int, *, budget: int, mask: SecretMask | None
+) -> ToolAnswer:
     """All there is to know about a run, with the end of its log if it failed."""
     view = application.runs.get(run_id)
     log: Iterable[str] = ()
     if view.run.state in FAILURES and view.run.log_ref is None:
-        log = [short_log_line(line) for line in application.logs.tail(run_id, LOG_LINES)]
-    return _answer(budget, view, _facts(application, view), log)
+        lines = application.logs.tail(run_id, LOG_LINES)
+        log = [short_log_line(masked_line(line, mask)) for line in lines]
+    return _answer(budget, view, _facts(application, view, mask), log)
 
 
 def waiting_words(application: Application, run: Run) -> str | None:
@@ -111,10 +116,11 @@ def _report(call: Call, run: Run) -> None:
     call.progress.report(run.progress_processed, run.progress_total, f"run {run.id} {run.state}")
 
 
-def _facts(application: Application, view: RunView) -> list[str]:
-    run = view.run
+def _facts(application: Application, view: RunView, mask: SecretMask | None) -> list[str]:
+    run = masked_run(view.run, mask)
+    waits = waiting_words(application, run)
     facts = {  # the most wanted first: a small budget leaves out the last ones
-        "waits": waiting_words(application, run),
+        "waits": waits if mask is None or waits is None else mask.text(waits),
         "reason": run.reason,
         "error": run.error,
         "result": None if run.result is None else compact_json(run.result),

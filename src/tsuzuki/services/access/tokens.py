@@ -78,6 +78,14 @@ class NewToken:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TokenFamily:
+    """A token, and how many live ones were made with it, or with one of these."""
+
+    token: TokenView
+    made_with: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class RevokedToken:
     """A token that was revoked; `also` are the names of those that were made with it."""
 
@@ -143,13 +151,18 @@ class Tokens:
             found = tokens.find(connection, user_id=user_id, with_revoked=with_revoked)
         return [_view(token) for token in found]
 
+    def get(self, token: str, *, by: Principal) -> TokenFamily:
+        """A token by its id or its name, and how many `revoke` would revoke with it. Raises `NotFound` as that."""
+        with self._database.read() as connection:
+            found = self._of(connection, token, by)
+            made_with = tokens.made_with(connection, found.id)
+        return TokenFamily(token=_view(found), made_with=len(made_with))
+
     def revoke(self, token: str, *, by: Principal) -> RevokedToken:
         """Revoke a token by its id or its name, with all that were made with it; they are refused from now on.
         Raises `NotFound`, also for a token that `by` may not see, and `Conflict` if it was revoked before."""
         with self._database.write() as connection:
-            found = _sought(connection, token)
-            if found is None or not (manages(by) or _is_of(by, found)):
-                raise self._unknown(connection, token, by)
+            found = self._of(connection, token, by)
             ids = tokens.revoke(connection, found.id, actor=by.actor)
             if ids is None:
                 raise Conflict(
@@ -205,9 +218,16 @@ class Tokens:
         with self._database.statement() as connection:
             tokens.note_use(connection, token_id)
 
+    def _of(self, connection: Connection, token: str, by: Principal) -> Token:
+        """A token that `by` may revoke. Raises `NotFound`."""
+        found = _sought(connection, token)
+        if found is None or not (manages(by) or _is_of(by, found)):
+            raise self._unknown(connection, token, by)
+        return found
+
     def _unknown(self, connection: Connection, token: str, by: Principal) -> NotFound:
         user_id = None if manages(by) else by.user_id
-        may_see = manages(by) or user_id is not None
+        may_see = manages(by) or is_own(by, user_id)
         known = [t.name for t in tokens.find(connection, user_id=user_id)] if may_see else []
         return NotFound(
             f"there is no token {credentials.public_part(token)!r}",

@@ -207,6 +207,21 @@ def revoke(connection: Connection, token_id: str, *, actor: str) -> list[str] | 
     return revoked
 
 
+_CHILDREN = select(api_tokens.c.id).where(
+    in_list(api_tokens.c.parent_id, "ids"), api_tokens.c.revoked_at.is_(None)
+)
+
+
+def made_with(connection: Connection, token_id: str) -> list[str]:
+    """The ids of those that `revoke` would revoke with a token."""
+    found: list[str] = []
+    parents = [token_id]
+    while parents:
+        parents = sorted(execute(connection, _CHILDREN, {"ids": parents}).scalars())
+        found += parents
+    return found
+
+
 _LOCK_LIVE = (
     select(api_tokens.c.id)
     .where(

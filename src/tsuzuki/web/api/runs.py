@@ -1,6 +1,8 @@
 """`/runs` and the start of one: list, look at, wait for, cancel and retry runs."""
 
+from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Header, Path, Query, Request, Response
@@ -8,8 +10,10 @@ from pydantic import Field, JsonValue
 from starlette.concurrency import run_in_threadpool
 
 from tsuzuki.model.access import Right
+from tsuzuki.model.errors import NotPermitted
 from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN
 from tsuzuki.model.run import Run
+from tsuzuki.services.access.permissions import require
 from tsuzuki.services.runs import DELAY_MAX_SECONDS
 from tsuzuki.services.runs import Request as RunRequest
 from tsuzuki.web.answers import IS_NUMBER, Model, Number
@@ -20,7 +24,8 @@ from tsuzuki.web.api.run_query import RunQuery
 from tsuzuki.web.context import Context, request_context
 from tsuzuki.web.paging import COUNT_MAX, Count, Found, Page
 from tsuzuki.web.route import api_route, api_router, problem_responses
-from tsuzuki.web.security.bodies import INTEGER_MAX
+from tsuzuki.web.security.authentication import authenticate
+from tsuzuki.web.security.bodies import INTEGER_MAX, LOOP_BYTES_MAX
 from tsuzuki.web.security.rights import requires
 from tsuzuki.web.waiting import WAIT_SECONDS_MAX, preferred_wait_seconds
 
@@ -106,8 +111,19 @@ async def started(
     if seconds:
         await request.app.state.run_waits.wait(run.id, seconds)
         headers["Preference-Applied"] = f"wait={seconds}"
-        run = (await run_in_threadpool(context.application.runs.get, run.id)).run
-    return run_out(context, run), headers
+        # Whose token was revoked meanwhile learns no more. A refusal would free the key of a run that is stored.
+        with suppress(NotPermitted):
+            await _check_again(request, Right.JOBS_OPERATE)
+            run = (await run_in_threadpool(context.application.runs.get, run.id)).run
+    # To mask much takes long, and a run that has ended may have a large result.
+    is_large = bool(seconds) or len(await request.body()) > LOOP_BYTES_MAX
+    made = partial(run_out, context, run)
+    return (await run_in_threadpool(made) if is_large else made()), headers
+
+
+async def _check_again(request: Request, right: Right) -> None:
+    """After a wait: raise `NotPermitted` if the credentials are not valid any more, or have not the right."""
+    require(await authenticate(request, request.app.state.authenticator), right)
 
 
 def start(context: Context, job: str, response: Response, **asked: Any) -> RunOut:
@@ -162,8 +178,10 @@ async def wait_for_run(
     view = await run_in_threadpool(runs.get, run_id)
     if not view.run.state.is_final:
         await request.app.state.run_waits.wait(run_id, seconds)
+        await _check_again(request, Right.RUNS_READ)
         view = await run_in_threadpool(runs.get, run_id)
-    return Waited(ended=view.run.state.is_final, run=run_out(context, view.run))
+    run = await run_in_threadpool(run_out, context, view.run)
+    return Waited(ended=view.run.state.is_final, run=run)
 
 
 @router.get(

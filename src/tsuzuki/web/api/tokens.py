@@ -19,7 +19,7 @@ from tsuzuki.web.context import Context
 from tsuzuki.web.idempotency import NOT_KEPT
 from tsuzuki.web.paging import Page, PageRequest, after_position, count_of
 from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.rights import requires
+from tsuzuki.web.security.rights import authenticated, requires
 
 router = api_router("access")
 
@@ -108,7 +108,7 @@ def create_token(context: Context, body: NewToken) -> NewTokenOut:
 
 @router.delete(
     "/tokens/{token_id}",
-    dependencies=[requires(Right.ACCESS_OWN)],
+    dependencies=[authenticated()],  # a token may revoke itself with any scopes
     responses=problem_responses(404, 409),
 )
 def revoke_token(context: Context, token_id: TokenId) -> RevokedTokenOut:

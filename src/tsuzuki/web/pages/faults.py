@@ -14,9 +14,10 @@ class Fault(Model):
     hint: str | None
 
 
-def faults_of(problem: TsuzukiError) -> list[Fault]:
+def faults_of(context: PageContext, problem: TsuzukiError) -> list[Fault]:
+    """Without the secrets in them: what a definition names is expanded before it is checked."""
     found: tuple[TsuzukiError, ...] = getattr(problem, "problems", (problem,))
-    return [Fault(message=_told(one), hint=one.hint) for one in found]
+    return [Fault(message=context.mask(_told(one)), hint=context.mask(one.hint)) for one in found]
 
 
 def status_of(context: PageContext, problem: TsuzukiError) -> int:

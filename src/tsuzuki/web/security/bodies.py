@@ -10,12 +10,19 @@ import math
 from typing import Any, NoReturn
 
 from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope
 
 from tsuzuki.model.errors import UsageError
 from tsuzuki.model.jsontext import DEPTH_MAX, is_too_deep
 from tsuzuki.web.problems import RequestError
 
 BODY_BYTES_MAX = 1_048_576
+PUBLIC_BODY_BYTES_MAX = 16_384
+"""Of JSON or a form that is sent without credentials: a name and a password."""
+LOOP_BYTES_MAX = 32_768
+"""A larger body is read in a thread: the event loop has others to answer meanwhile."""
 BODY_SECONDS_MAX = 30.0
 INTEGER_MAX = 2**63 - 1
 
@@ -23,30 +30,44 @@ INTEGER_MAX = 2**63 - 1
 class BoundedRequest(Request):
     """A request whose body is read up to a limit, and parsed strictly."""
 
+    def __init__(
+        self, scope: Scope, receive: Receive, *, body_bytes_max: int = BODY_BYTES_MAX
+    ) -> None:
+        super().__init__(scope, receive)
+        self._body_bytes_max = body_bytes_max
+
     async def body(self) -> bytes:
         if not hasattr(self, "_body"):
-            self._body = await _read(self)
+            self._body = await _read(self, self._body_bytes_max)
         return self._body
 
     async def json(self) -> Any:
         if not hasattr(self, "_json"):
-            self._json = parse_json(await self.body())
+            body = await self.body()
+            if len(body) > LOOP_BYTES_MAX:
+                self._json = await run_in_threadpool(parse_json, body)
+            else:
+                self._json = parse_json(body)
         return self._json
 
 
-async def _read(request: Request) -> bytes:
+async def _read(request: Request, bytes_max: int) -> bytes:
     declared = request.headers.get("content-length", "0")
-    if declared.isdigit() and int(declared) > BODY_BYTES_MAX:
-        _too_large()
+    if declared.isdigit() and int(declared) > bytes_max:
+        _too_large(bytes_max)
     chunks: list[bytes] = []
     size = 0
     try:
         async with asyncio.timeout(BODY_SECONDS_MAX):
             async for chunk in request.stream():
                 size += len(chunk)
-                if size > BODY_BYTES_MAX:
-                    _too_large()
+                if size > bytes_max:
+                    _too_large(bytes_max)
                 chunks.append(chunk)
+    except ClientDisconnect:  # no client is left to read why
+        raise RequestError(
+            "the connection ended before the body had arrived", status=400, code="body_incomplete"
+        ) from None
     except TimeoutError:
         raise RequestError(
             f"the body did not arrive within {BODY_SECONDS_MAX:g} s", status=408, code="body_slow"
@@ -54,9 +75,9 @@ async def _read(request: Request) -> bytes:
     return b"".join(chunks)
 
 
-def _too_large() -> NoReturn:
+def _too_large(bytes_max: int) -> NoReturn:
     raise RequestError(
-        f"the body is larger than {BODY_BYTES_MAX} bytes",
+        f"the body is larger than {bytes_max} bytes",
         status=413,
         hint="Send less at once.",
         code="body_too_large",

@@ -85,9 +85,9 @@ def _view(
 
 
 def _samples(context: PageContext, frozen: dict[str, object], ceiling_id: int) -> list[RunOut]:
-    """Of what the frozen filter matches now, up to the newest run that it may reach."""
+    """Of what the frozen filter matches now, up to the newest run that it may reach; as many as one search finds."""
     wanted = RunFilter.from_dict({**frozen, "before_id": ceiling_id + 1, "limit": SAMPLES})
-    return [run_out(context, run) for run in context.application.runs.find(wanted)]
+    return [run_out(context, run) for run in context.application.runs.search(wanted).runs]
 
 
 @screen.form("/bulk/{bulk_id:int}/confirm", right=Right.RUNS_OPERATE)

@@ -1,6 +1,5 @@
 """Events: what was said to have happened, the runs that each one made, and emitting one."""
 
-import json
 import secrets
 from dataclasses import asdict
 from typing import Annotated, Any, ClassVar
@@ -20,8 +19,8 @@ from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.pages.words import Word
 from tsuzuki.web.paging import COUNT_MAX, Count, count_of
-from tsuzuki.web.problems import Problem
-from tsuzuki.web.security.bodies import INTEGER_MAX
+from tsuzuki.web.problems import Problem, RequestError
+from tsuzuki.web.security.bodies import INTEGER_MAX, parse_json
 
 screen = Screen()
 
@@ -141,10 +140,11 @@ def _payload(text: str) -> Any:
     if not text.strip():
         return None
     try:
-        return json.loads(text)
-    except ValueError as problem:
+        return parse_json(text.encode("utf-8"))
+    except RequestError as problem:
+        told = problem.message.removeprefix("the body is not JSON: ")
         raise UsageError(
-            f"the payload is not JSON: {problem}",
+            f"the payload is not JSON: {told}",
             hint='Write it as in {"order": 7}, or leave it empty.',
             code="payload",
         ) from problem

@@ -98,7 +98,7 @@ def add(context: Page, form: Annotated[AddForm, Form()]) -> Response:
             plan = _plan(context, form, job, settings)
             return context.render(TEMPLATE, view.model_copy(update={"plan": plan}))
     except TsuzukiError as problem:
-        refused = view.model_copy(update={"faults": faults_of(problem)})
+        refused = view.model_copy(update={"faults": faults_of(context, problem)})
         return context.render(TEMPLATE, refused, status=status_of(context, problem))
     path = f"/feeds/jobs/{path_part(job.name)}/feeds/{path_part(form.name.strip())}"
     return context.redirect(

@@ -123,7 +123,7 @@ def _previewed(context: PageContext, view: DefinitionView, body: dict[str, Any])
 
 def _refused(context: PageContext, view: DefinitionView, problem: TsuzukiError) -> Response:
     """The page again with what was typed."""
-    found = view.model_copy(update={"faults": faults_of(problem)})
+    found = view.model_copy(update={"faults": faults_of(context, problem)})
     return context.render(TEMPLATE, found, status=status_of(context, problem))
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki.model.access import Right
 from tsuzuki.model.bulk import BulkVerb
-from tsuzuki.model.errors import NotFound, ReadTimedOut, TsuzukiError
+from tsuzuki.model.errors import Conflict, NotFound, ReadTimedOut
 from tsuzuki.model.run import Run
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.web.answers import Model
@@ -25,6 +25,8 @@ from tsuzuki.web.problems import Problem
 screen = Screen()
 
 SELECTED_MAX = 200
+REFUSED_NAMED = 20
+"""The message travels in a cookie, which has room for no more; the number of all stands behind them."""
 
 
 class Window(StrEnum):
@@ -145,10 +147,12 @@ def act_on_selected(context: Page, form: Annotated[SelectedForm, Form()]) -> Res
         try:
             act(run_id)
             done += 1
-        except TsuzukiError:
+        except (Conflict, NotFound):
             refused.append(run_id)
     if refused:
-        listed = ", ".join(map(str, refused))
+        listed = ", ".join(map(str, refused[:REFUSED_NAMED]))
+        if len(refused) > REFUSED_NAMED:
+            listed += f", … ({len(refused)})"
         text = message("%(done)s runs done. Refused, because they moved meanwhile: %(refused)s")
         return context.redirect(_back(form.back), text, done=done, refused=listed)
     return context.redirect(_back(form.back), message("%(done)s runs done."), done=done)
