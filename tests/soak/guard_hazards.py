@@ -1,5 +1,6 @@
 """What each guard is against, once more when nothing else goes wrong: so a soak without the guard surely meets it."""
 
+import signal
 from collections.abc import Sequence
 
 from soak.broken_guards import BrokenGuard
@@ -28,19 +29,19 @@ def meet(guard: BrokenGuard, outside: Outside, nodes: Sequence[Node], load: Load
         case BrokenGuard.PAYMENTS:
             outside.publish()
         case BrokenGuard.FENCE:
-            _cut_until_overtaken(nodes[0], load)
+            _pause_until_overtaken(nodes[0], load)
 
 
-def _cut_until_overtaken(node: Node, load: Load) -> None:
-    """A node is cut off from the database while it executes, until another has executed the next attempt of the same.
-    What it wanted to write arrives after that."""
+def _pause_until_overtaken(node: Node, load: Load) -> None:
+    """A node is paused while it executes, until another has executed the next attempt of the same. Then it goes on,
+    and writes."""
     known = set(load.confirmed)
     load.submit_at_once(len(known) + RUNS)
     load.wait_for_ends(RUNS // 10)
-    node.database.fall_silent()
+    node.send(signal.SIGSTOP)
     new = set(load.confirmed) - known
-    eventually(lambda: _is_overtaken(load, new), what="the next attempt of what is cut off")
-    node.database.mend()
+    eventually(lambda: _is_overtaken(load, new), what="the next attempt of what is paused")
+    node.send(signal.SIGCONT)
 
 
 def _is_overtaken(load: Load, keys: set[str]) -> bool:

@@ -80,9 +80,9 @@ def test_no_route_of_a_noun_is_public() -> None:
 
 
 def test_only_these_routes_need_no_right_of_their_own(served: Served) -> None:
-    """What they tell depends on who asks; each topic of a stream has its right."""
+    """What they tell depends on who asks; each topic of a stream has its right. A token may revoke itself."""
     anyone = {path for _, path, right in operations(served) if right == "authenticated"}
-    assert anyone == {f"{PREFIX}/me", f"{PREFIX}/stream", "/mcp"}
+    assert anyone == {f"{PREFIX}/me", f"{PREFIX}/stream", f"{PREFIX}/tokens/no-such", "/mcp"}
 
 
 @pytest.mark.parametrize("caller", FixedAuthenticator.PRINCIPALS)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.certificates import certificate
+from support.certificates import make_certificate
 from tsuzuki.collectors.commits.source_gitlab import GitLabHost
 from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnavailable
 from tsuzuki.model.clock import SystemClock
@@ -52,7 +52,7 @@ def test_a_handshake_that_breaks_off_may_pass(answer: Callable[[socket.socket], 
 
 def test_a_certificate_that_cannot_be_verified_is_refused(tmp_path: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate(tmp_path, "127.0.0.1"))
+    context.load_cert_chain(make_certificate(tmp_path).path)
     with (
         host_behind(lambda link: context.wrap_socket(link, server_side=True)) as host,
         pytest.raises(SourceRefused, match="has a certificate that cannot be verified"),

@@ -32,7 +32,7 @@ def allowed_differences() -> list[str]:
 def differences(document: Document) -> list[str]:
     """What we keep of the document's entries and its claims about them, where they differ."""
     try:
-        feed, raws, _ = _parse(without_bombs(document.body), URL, document.headers)
+        feed, raws, _ = _parse(without_bombs(document.body), URL, document.headers, lambda: None)
     except SourceFailed as failure:
         return [f"{document.name}: {failure}"]
     found = []
@@ -123,7 +123,7 @@ def test_no_document_makes_the_parser_fail() -> None:
         except SourceFailed:
             refused += 1
         else:
-            raws = _parse(without_bombs(document.body), URL, document.headers)[1]
+            raws = _parse(without_bombs(document.body), URL, document.headers, lambda: None)[1]
             assert len(parsed.entries) + len(parsed.unusable) == len(raws), document.name
     # Documents that are HTML, empty, CDF, or have nothing of a feed in them.
     assert refused <= 20

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpcore2
 import pytest
 
-from support.certificates import certificate
+from support.certificates import make_certificate
 from tsuzuki.collectors.kit.errors import SourceRefused
 from tsuzuki.collectors.kit.safe_download import SafeDownloader
 from tsuzuki.model.clock import SystemClock
@@ -21,7 +21,7 @@ PUBLIC = "93.184.215.14"
 class TlsSite(StandIn):
     def __init__(self, folder: Path, *, expired: bool = False) -> None:
         super().__init__(self.answer)
-        self.pem = certificate(folder, NAME, expired=expired)
+        self.pem = make_certificate(folder, host=NAME, expired=expired).path
         self.names: list[str | None] = []
         self.location: str | None = None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

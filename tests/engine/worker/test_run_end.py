@@ -62,7 +62,8 @@ def test_a_run_that_is_not_ours_any_more_is_not_ended_by_us(fixture: WorkerFixtu
     execution.end(Stopped(cause=StopCause.FENCED))
     with recorded(fixture.database) as sent:
         step = fixture.worker.tick(poll=False)
-    assert (step, sent, fixture.worker.running) == (WorkerStep(), [], 0)
+    assert (step, fixture.worker.running) == (WorkerStep(polled=True), 0)
+    assert [text for text in sent if text.startswith("UPDATE job_runs")] == []
     assert fixture.run(execution.task.run.id).state is RunState.RUNNING
 
 
