@@ -67,7 +67,7 @@ check-ctags: setup ## compare with the unit cases of universal-ctags: CTAGS_UNIT
 	@CTAGS_UNITS="$(abspath $(CTAGS_UNITS))" SHOW="$(or $(SHOW),0)" RAISE="$(RAISE)" $(BIN)/pytest -q -s -m full tests/collectors/codeindex/test_ctags_units.py
 
 # SHORT=1: smaller numbers and one round. The benchmarks run one after the other; one that fails is left out of the report.
-BENCHES := engine scale commits books feeds codeindex web cli
+BENCHES := engine commits books feeds codeindex web cli scale
 bench: setup ## every benchmark, then one report: bench/results/report.md and report.svg
 	@failed=""; for one in $(BENCHES); do \
 	  echo "== bench-$$one" >&2; $(MAKE) --no-print-directory bench-$$one SHORT=$(SHORT) || failed="$$failed $$one"; done; \

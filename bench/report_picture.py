@@ -1,4 +1,5 @@
-"""Bars on a logarithmic axis as SVG: right of the middle is better than the other, left of it is worse."""
+"""Bars on a logarithmic axis as SVG: right of the middle is better than the other, left of it is worse. Bars are grey
+where the other is no peer."""
 
 import math
 from collections.abc import Sequence
@@ -15,11 +16,12 @@ DECADES_MIN = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """`times` as good as the other; 1 is equal."""
+    """`times` as good as the other; 1 is equal. `is_bound`: the other does less, as a lower bound."""
 
     group: str
     label: str
     times: float
+    is_bound: bool = False
 
 
 def draw(bars: Sequence[Bar], *, title: str) -> str:
@@ -43,7 +45,7 @@ def draw(bars: Sequence[Bar], *, title: str) -> str:
 def _head(height: int, title: str) -> str:
     style = (
         "text{font:12px sans-serif;fill:#222}.group{font-weight:bold}.axis{fill:#666}"
-        "rect.better{fill:#2a7f62}rect.worse{fill:#b5651d}line{stroke:#ccc}"
+        "rect.better{fill:#2a7f62}rect.worse{fill:#b5651d}rect.bound{fill:#8a8f98}line{stroke:#ccc}"
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">\n'
@@ -63,6 +65,7 @@ def _line(power: int, x: float, height: int) -> str:
 
 def _bar(bar: Bar, y: int, middle: float, length: float) -> list[str]:
     left, kind = (middle, "better") if length >= 0 else (middle + length, "worse")
+    kind = "bound" if bar.is_bound else kind
     beside, anchor = (4, "start") if length >= 0 else (-4, "end")
     told = f"{bar.times:.2g}" if bar.times < 100 else f"{bar.times:.0f}"
     return [
