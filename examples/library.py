@@ -33,7 +33,7 @@ def main() -> None:
         handle = app.submit("count_words", {"text": "what comes next"}, idempotency_key="first")
         print("result:", handle.result(timeout_seconds=30))
 
-        same = app.submit("count_words", {"text": "ignored"}, idempotency_key="first")
+        same = app.submit("count_words", {"text": "what comes next"}, idempotency_key="first")
         print("asked twice, run once:", same.id == handle.id)
 
         # Rows of one's own and the run that works on them: both or neither.

@@ -1,15 +1,21 @@
 """Tsuzuki inside a program: asking inside one's own transaction, waiting, failing, canceling."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from inspect import signature
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, event, text
+from sqlalchemy import Engine, create_engine, event, text
 
 from support.databases import all_components
+from support.dialects import only_on_sqlite
+from support.statement_recorder import recorded, writes
 from tsuzuki import Request, RunContext, RunFailed, Tsuzuki, WaitTimedOut
-from tsuzuki.model.errors import ConfigurationError, UsageError
+from tsuzuki.model.errors import ConfigurationError, Conflict, UsageError
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.store.schema.migrate import Component
 
 TIMEOUT_SECONDS = 30.0
@@ -33,6 +39,10 @@ def add(left: int, right: int) -> int:
 async def greet(run: RunContext, name: str = "you") -> str:
     run.log(f"greeting {name}")
     return f"hello {name}"
+
+
+def name_the_key(run: RunContext) -> str:
+    return run.idempotency_key
 
 
 def stumble() -> None:
@@ -69,6 +79,49 @@ def test_a_function_that_raises_fails_its_run_and_the_result_says_so(app: Tsuzuk
         app.submit("stumble").result(timeout_seconds=TIMEOUT_SECONDS)
 
 
+def test_the_key_for_outside_services_is_the_callers_or_in_no_other_installation(
+    app: Tsuzuki, tmp_path: Path
+) -> None:
+    keys = []
+    with Tsuzuki(f"sqlite:///{tmp_path}/other.db", environ={}, cwd=tmp_path) as other:
+        for installation in (app, other):
+            installation.job()(name_the_key)
+            with installation.running():
+                handles = [
+                    installation.submit("name_the_key", idempotency_key=key)
+                    for key in (None, None, "order-7")
+                ]
+                assert [one.id for one in handles] == [1, 2, 3]
+                results = [one.result(timeout_seconds=TIMEOUT_SECONDS) for one in handles]
+            assert results.pop() == "order-7"
+            keys += results
+    assert len(set(keys)) == 4
+
+
+def import_for_ever(run: RunContext) -> None:
+    with run.transaction() as connection:
+        while True:
+            connection.execute(text("INSERT INTO imported VALUES (1)"))
+            run.wait(0.01)
+
+
+@only_on_sqlite
+def test_a_transaction_that_takes_too_long_fails_its_run_alone(app: Tsuzuki) -> None:
+    app.job()(import_for_ever)
+    app.job()(add)
+    with app.transaction() as connection:
+        connection.execute(text("CREATE TABLE imported (n INTEGER)"))
+    app._application.settings.set("transaction_seconds_max", 1)
+    with app.running():
+        importing = app.submit("import_for_ever")
+        adding = app.submit("add", {"left": 1, "right": 1})
+        with pytest.raises(RunFailed, match="transaction_too_long"):
+            importing.result(timeout_seconds=TIMEOUT_SECONDS)
+        assert adding.result(timeout_seconds=TIMEOUT_SECONDS) == 2
+    with app.transaction() as connection:
+        assert connection.execute(text("SELECT count(*) FROM imported")).scalar_one() == 0
+
+
 def test_waiting_has_an_end_and_the_run_goes_on(app: Tsuzuki) -> None:
     app.job()(add)
     handle = app.submit("add", {"left": 1, "right": 1})
@@ -84,11 +137,7 @@ def test_a_run_and_an_event_asked_for_in_the_callers_own_transaction_share_its_f
 ) -> None:
     app.job()(add)
     app.job(on_event="paid")(greet)
-    mine = create_engine(
-        database_url.split("?synchronous", maxsplit=1)[0].replace(
-            "postgresql://", "postgresql+psycopg://"
-        )
-    )
+    mine = own_engine(database_url)
     with mine.connect() as connection:
         connection.execute(text("CREATE TABLE IF NOT EXISTS orders (id INTEGER)"))
         connection.execute(text("INSERT INTO orders VALUES (7)"))
@@ -104,6 +153,123 @@ def test_a_run_and_an_event_asked_for_in_the_callers_own_transaction_share_its_f
     with app.running():
         assert handle.result(timeout_seconds=TIMEOUT_SECONDS) == 7
     assert [event.dedupe_key for event in stored.events.find()] == ["order-7"]
+
+
+def own_engine(database_url: str, **options: Any) -> Engine:
+    """Of a program that has its rows in the same database."""
+    url = database_url.split("?synchronous", maxsplit=1)[0]
+    return create_engine(url.replace("postgresql://", "postgresql+psycopg://"), **options)
+
+
+@pytest.mark.parametrize("dialect", ["postgresql"])
+def test_two_open_transactions_submit_at_the_same_time(app: Tsuzuki, database_url: str) -> None:
+    app.job()(add)
+    mine = own_engine(database_url, connect_args={"options": "-c lock_timeout=2000"})
+    with (
+        Tsuzuki(database_url, environ={}) as other,
+        mine.connect() as first,
+        mine.connect() as second,
+    ):
+        other.job(max_retries=2)(add)
+        lost = app.submit("add", {"left": 1, "right": 1}, connection=first)
+        kept = other.submit("add", {"left": 2, "right": 2}, connection=second)
+        again = app.submit("add", {"left": 3, "right": 3}, connection=second)
+        first.rollback()
+        second.commit()
+        assert lost.id not in {run.id for run in app._application.runs.find(RunFilter())}
+        with app.running():
+            assert kept.result(timeout_seconds=TIMEOUT_SECONDS) == 4
+            assert again.result(timeout_seconds=TIMEOUT_SECONDS) == 6
+    mine.dispose()
+
+
+@pytest.mark.parametrize("dialect", ["postgresql"])
+@pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
+def test_a_snapshot_that_is_older_than_the_job_can_submit_it(
+    app: Tsuzuki, database_url: str, level: str
+) -> None:
+    app.job()(add)
+    mine = own_engine(database_url, isolation_level=level)
+    with mine.connect() as connection:
+        connection.execute(text("SELECT 1 FROM pg_class LIMIT 1"))
+        handle = app.submit("add", {"left": 1, "right": 1}, connection=connection)
+        connection.commit()
+    mine.dispose()
+    with app.running():
+        assert handle.result(timeout_seconds=TIMEOUT_SECONDS) == 2
+
+
+def test_a_job_that_is_stored_already_is_submitted_without_being_defined_again(
+    app: Tsuzuki, database_url: str
+) -> None:
+    app.job()(add)
+    app.submit("add", {"left": 1, "right": 1})
+    with Tsuzuki(database_url, environ={}) as again, again.transaction() as connection:
+        again.job()(add)
+        with recorded(again._application.jobs._database) as statements:
+            again.submit("add", {"left": 2, "right": 2}, connection=connection)
+    assert writes(statements, "job_definitions") == []
+    assert [s for s in statements if "advisory" in s] == []
+
+
+def test_a_job_that_is_defined_in_an_open_transaction_is_submitted_in_it(app: Tsuzuki) -> None:
+    with app.transaction() as connection:
+        app.job()(add)
+        handle = app.submit("add", {"left": 2, "right": 2}, connection=connection)
+    with app.running():
+        assert handle.result(timeout_seconds=TIMEOUT_SECONDS) == 4
+
+
+def test_an_empty_key_is_refused(app: Tsuzuki) -> None:
+    app.job()(add)
+    with pytest.raises(UsageError) as refused:
+        app.submit("add", {"left": 1, "right": 1}, idempotency_key="")
+    assert refused.value.specific_code == "key_length"
+
+
+def test_a_renamed_function_leaves_no_schedule_behind(app: Tsuzuki, database_url: str) -> None:
+    rules: dict[str, Any] = {"type": "python", "schedule": "every 2s"}
+    app.define("tidy", python=f"{__name__}:tidy", **rules)
+    app.define("elsewhere", python="other.module:tidy", **rules)
+    app.define("main", python="__main__:tidy", **rules)
+    app.define("asked", python=f"{__name__}:gone", type="python")
+    app.job(schedule="every 2s")(add)
+    with app.running():
+        enabled = {view.name: view.spec.enabled for view in app._application.jobs.find()}
+    assert enabled == {
+        "tidy": False,
+        "elsewhere": True,
+        "main": True,
+        "asked": True,
+        "add": True,
+    }
+    with Tsuzuki(database_url, environ={}) as again:
+        again.define("tidy", python=f"{__name__}:tidy", **rules)
+        again.emit("now")
+        assert again._application.jobs.get("tidy").spec.enabled
+
+
+def test_a_function_that_was_given_to_us_is_there_wherever_its_module_came_from(
+    app: Tsuzuki,
+) -> None:
+    """Such as a plug-in that a program loads from a path, and does not list among its modules."""
+    module = ModuleType("loaded_by_path")
+    exec("def tidy(): return 'tidy'", module.__dict__)  # as a loader does
+    app.job(schedule="every 1h")(module.tidy)
+    with app.running():
+        assert app._application.jobs.get("tidy").spec.enabled
+        assert app.submit("tidy").result(timeout_seconds=TIMEOUT_SECONDS) == "tidy"
+
+
+def test_a_schedule_stays_while_another_worker_may_have_its_function(
+    app: Tsuzuki, database_url: str
+) -> None:
+    app.job(schedule="every 2s")(add)
+    with app.running(), Tsuzuki(database_url, environ={}) as newer:
+        newer.define("tidy", type="python", python=f"{__name__}:tidy", schedule="every 2s")
+        newer.job()(greet)
+        with newer.running(lead=False):
+            assert newer._application.jobs.get("tidy").spec.enabled
 
 
 def test_defining_the_same_job_again_changes_nothing(app: Tsuzuki, database_url: str) -> None:
@@ -156,3 +322,34 @@ def test_a_wrong_definition_is_told_where_it_is_written_and_the_others_stay(app:
 
 def test_help_on_the_class_does_not_show_the_environment() -> None:
     assert "environ({" not in str(signature(Tsuzuki))
+
+
+def in_main(app: Tsuzuki) -> None:
+    app.define("work", python="__main__:work")
+    app.submit("work")
+
+
+def test_a_job_in_the_main_module_belongs_to_the_program_that_defined_it(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "current").symlink_to(tmp_path)
+    script = str(tmp_path / "current" / "work.py")
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", script, raising=False)
+    with Tsuzuki(database_url, environ={}) as app:
+        in_main(app)
+        assert app._application.jobs.get("work").spec.options["program"] == script
+    with Tsuzuki(database_url, environ={}, program="/moved/work.py") as other:
+        with pytest.raises(Conflict) as refused:
+            in_main(other)
+        assert refused.value.specific_code == "job_of_other_program"
+    with Tsuzuki(database_url, environ={}, program=script) as same:
+        in_main(same)
+
+
+def test_a_job_that_moves_from_the_main_module_to_another_is_changed(
+    app: Tsuzuki, database_url: str
+) -> None:
+    in_main(app)
+    with Tsuzuki(database_url, environ={}, program="/moved/work.py") as other:
+        other.define("work", python="test_library:add")
+        assert other.submit("work").is_new

@@ -14,14 +14,17 @@ is an ordinary job that the command line and the other processes see.
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from tsuzuki.model.abilities import MAIN_MODULE
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import RunFailed, UsageError
+from tsuzuki.model.job import JobSpec
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
 from tsuzuki.model.worker import DEFAULT_CAPACITY
@@ -33,7 +36,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True, kw_only=True)
 class RunHandle:
-    """A run that was asked for. `is_new` is False if its key had been used before."""
+    """A run that was asked for. `is_new` is False if it had been asked for with the same key before."""
 
     id: int
     is_new: bool
@@ -57,6 +60,13 @@ class RunHandle:
         self._runs.cancel(self.id)
 
 
+def _path_of_program() -> str:
+    """The script that runs, as it was named: links are kept, so that a release behind a link like `current` is still
+    the same program. A session without a script, such as a notebook, is known by its working directory."""
+    file = getattr(sys.modules.get(MAIN_MODULE), "__file__", None)
+    return os.path.abspath(file or Path.cwd())  # noqa: PTH100 -- resolve() would follow links
+
+
 class Tsuzuki:
     """One installation, used from inside a program. Thread-safe; `close` it, or use it in a `with`."""
 
@@ -69,7 +79,11 @@ class Tsuzuki:
         cwd: Path | None = None,
         clock: Clock | None = None,
         actor: str = "library",
+        program: str | None = None,
     ) -> None:
+        """`program` tells programs apart whose functions are in `__main__`: only the program that defined such a job
+        executes it. By default the path of the script, or of the working directory where there is none."""
+        self._program = program or _path_of_program()
         self._stack = ExitStack()
         resources = self._stack.enter_context(
             opened_for_library(
@@ -113,6 +127,8 @@ class Tsuzuki:
     def define(self, name: str, **keys: Any) -> None:
         """Define a job that is not a decorated function, for example `command=["make", "all"]`. What is wrong
         with it is raised at once; it is stored with the first call that needs it."""
+        if str(keys.get("python", "")).startswith(f"{MAIN_MODULE}:"):
+            keys = {"program": self._program, **keys}
         self._application.jobs.check(name, keys)
         self._undefined[name] = keys
 
@@ -129,8 +145,10 @@ class Tsuzuki:
         concurrency_key: str | None = None,
         connection: Connection | None = None,
     ) -> RunHandle:
-        """Ask for one run. With `connection`, an SQLAlchemy connection to the same database, it is
-        asked for in that transaction: it exists if and only if that commits."""
+        """Ask for one run. With an `idempotency_key` repeated calls start only one run, and the handler gets that
+        key; a key that was used for another job or with other arguments is refused (`Conflict`). With
+        `connection`, an SQLAlchemy connection to the same database, the run is asked for in that transaction: it
+        exists if and only if that commits."""
         self._define_all(connection)
         request = Request(
             job=job,
@@ -158,7 +176,8 @@ class Tsuzuki:
         dedupe_key: str | None = None,
         connection: Connection | None = None,
     ) -> int:
-        """Say that something happened. Returns the event's id, the old one for a used key."""
+        """Say that something happened. Returns the event's id; that of the earlier event if the same was said with
+        this key before. A key is used once for each type: with another payload it is refused (`Conflict`)."""
         self._define_all(connection)
         event, _ = self._application.events.emit(
             event_type, payload, dedupe_key=dedupe_key, connection=connection
@@ -168,6 +187,7 @@ class Tsuzuki:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """A transaction on Tsuzuki's own database, to write one's rows and ask for runs as one."""
+        self._define_all()
         with self._transaction() as connection:
             yield connection
 
@@ -181,10 +201,17 @@ class Tsuzuki:
         capacity: int = DEFAULT_CAPACITY,
         tags: Sequence[str] = (),
     ) -> None:
-        """Lead and work inside this process, in threads of its own."""
+        """Lead and work inside this process, in threads of its own. A stored job whose function is gone from a module
+        of this program, because it was renamed for example, is disabled."""
         self._define_all()
+        self._application.jobs.disable_lost(self._is_lost)
         self._application.local_engine.start(
-            lead=lead, work=work, capacity=capacity, tags=tags, functions=self._functions
+            lead=lead,
+            work=work,
+            capacity=capacity,
+            tags=tags,
+            functions=self._functions,
+            program=self._program,
         )
 
     def stop(self, *, at_once: bool = False) -> None:
@@ -211,18 +238,32 @@ class Tsuzuki:
         self.close()
 
     def _define_all(self, connection: Connection | None = None) -> None:
-        """Store what was defined since. In a transaction of the caller's it is done again the next
-        time, because only the caller knows whether that was committed."""
+        """Store what was defined since. What became part of a caller's transaction is stored again the next time,
+        because only the caller knows whether that was committed."""
         undefined = dict(self._undefined)
         if not undefined:
             return
-        if connection is not None:
-            self._application.jobs.define_in(connection, undefined)
+        if connection is None:
+            self._application.jobs.define_many(undefined)
+        elif not self._application.jobs.define_for(connection, undefined):
             return
-        self._application.jobs.define_many(undefined)
         for name, keys in undefined.items():
             if self._undefined.get(name) is keys:
                 del self._undefined[name]
+
+    def _is_lost(self, job: JobSpec) -> bool:
+        """Whether a job's function is in a module that defines jobs here, and is not there any more."""
+        module, _, names = (job.needs.function or "").partition(":")
+        defining = {path.partition(":")[0] for path in self._functions}
+        # A module that was loaded from a path may not be listed: then only what was decorated in it is known.
+        if job.needs.function in self._functions or module not in defining & sys.modules.keys():
+            return False
+        if module == MAIN_MODULE and job.needs.program != self._program:
+            return False
+        found: Any = sys.modules[module]
+        for name in names.split("."):
+            found = getattr(found, name, None)
+        return found is None
 
     def _handle(self, submission: Submission) -> RunHandle:
         return RunHandle(

@@ -23,13 +23,14 @@ def test_every_commented_example_works_when_it_is_uncommented(tmp_path: Path) ->
     path = tmp_path / "tsuzuki.yaml"
     head, jobs = STARTER.split("jobs:\n")
     examples = re.sub(r"(?m)^  # (?=[a-z]+:|  )", "  ", jobs)
-    settings = re.sub(r"(?m)^# (?=(redis_url|log_archive):)", "", head)
+    settings = re.sub(r"(?m)^# (?=(redis_url|log_archive|contact):)", "", head)
     settings = settings.replace("# database_url: postgresql", "database_url: postgresql")
     path.write_text(f"{settings}jobs:\n{examples}")
     environ = {"TSUZUKI_DATABASE_PASSWORD": "x", "TSUZUKI_REDIS_URL": "redis://localhost"}
     found = load_configuration(environ=environ, cwd=tmp_path)
     assert [job.name for job in found.jobs] == ["hello", "backup", "report", "invoice"]
     assert found.database_url == "postgresql+psycopg://tsuzuki:x@localhost/tsuzuki"
+    assert found.contact == "me@example.org"
     assert found.log_archive == str(tmp_path / ".tsuzuki" / "logs")
 
 

@@ -5,9 +5,10 @@ import threading
 
 import pytest
 
+from support.moving_clock import NOON
 from tsuzuki.engine.log import FIELDS
 from tsuzuki.engine.loop import Loop
-from tsuzuki.model.clock import SystemClock
+from tsuzuki.model.clock import ManualClock, SystemClock
 from tsuzuki.model.errors import Unreachable
 
 
@@ -38,3 +39,22 @@ def test_a_row_of_failures_is_logged_once_with_a_hint_and_so_is_its_end(
         "hint": "Free some space.",
     }
     assert recovered == {"event": "recovered", "loop": "work", "after_failures": 2}
+
+
+def test_a_loop_is_failing_after_five_failures_in_a_row_until_a_step_succeeds() -> None:
+    plan = iter("ffff.fffffff..")
+    seen: list[int | None] = []
+
+    def step() -> float:
+        seen.append(loop.failure.failures if loop.failure else None)
+        turn = next(plan, None)
+        if turn is None:
+            loop.stop()
+        if turn == "f":
+            raise ZeroDivisionError
+        return 0.0
+
+    loop = Loop("work", step, clock=ManualClock(NOON), on_error=lambda _name: None)
+    loop.start()
+    assert loop.join(30)
+    assert seen == [None] * 10 + [5, 6, 7, None, None]

@@ -86,7 +86,7 @@ def test_a_failure_is_retried_until_it_succeeds(engines: Engines) -> None:
         engines.wait(run_id)
     assert engines.wait(run_id or 0).result == "at last"
     assert len(keys) == 3
-    assert set(keys) == {f"run-{first}"}
+    assert set(keys) == {engines.runs.get(first).run.work_key}
     wait_until(lambda: engine.ended.total() == 3, "the engine has counted")
     assert engine.ended == {RunState.FAILED: 2, RunState.SUCCEEDED: 1}
 

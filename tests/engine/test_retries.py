@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from sqlalchemy import text, update
 
 from support.factories import (
     WORKER,
@@ -37,6 +38,7 @@ from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.services.runs import Runs
 from tsuzuki.store import jobs, workers
 from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.schema.tables import job_runs
 from tsuzuki.store.sql.database import Database
 
 STEADY = RetryPolicy(max_retries=3, initial_seconds=10, factor=2, cap_seconds=30, jitter=0)
@@ -71,8 +73,15 @@ class Chain:
         )
         self.worker.register()
 
-    def submit(self, policy: RetryPolicy = STEADY, *, job: str = "hello", **changes: Any) -> int:
-        self.job_id = add_job(self.database, spec(job, retry=policy))
+    def submit(
+        self,
+        policy: RetryPolicy = STEADY,
+        *,
+        job: str = "hello",
+        handler: str = "command",
+        **changes: Any,
+    ) -> int:
+        self.job_id = add_job(self.database, spec(job, handler=handler, retry=policy))
         return create_run(self.database, self.job_id, **changes).id
 
     def start(self) -> ScriptedExecution:
@@ -154,6 +163,28 @@ def test_every_retry_names_the_run_it_retries_and_the_first_of_all(chain: Chain)
     assert {(run.arguments["n"], run.priority, run.concurrency_key) for run in made} == {
         (1, 3, "k")
     }
+    assert {e.task.idempotency_key for e in executions} == {made[0].work_key}
+
+
+def test_every_attempt_has_the_key_that_the_caller_gave(chain: Chain) -> None:
+    chain.submit(RetryPolicy(max_retries=1, initial_seconds=10, jitter=0), work_key="order-7")
+    for _ in range(2):
+        execution = chain.start()
+        assert execution.task.idempotency_key == "order-7"
+        chain.end(execution, FAILED)
+    Runs(database=chain.database, actor="ada").retry(execution.task.run.id)
+    assert chain.start().task.idempotency_key == "order-7"
+
+
+def test_runs_of_versions_without_stored_keys_keep_theirs_with_every_attempt(chain: Chain) -> None:
+    first = chain.submit()
+    with chain.database.write() as connection:
+        allowed = "" if chain.database.is_sqlite else " ON job_runs"
+        connection.execute(text(f"DROP TRIGGER job_runs_fixed{allowed}"))
+        connection.execute(update(job_runs).values(work_key=None))
+    executions = [chain.start()]
+    chain.end(executions[-1], FAILED)
+    executions.append(chain.start())
     assert {e.task.idempotency_key for e in executions} == {f"run-{first}"}
 
 
@@ -176,6 +207,22 @@ def test_without_retries_a_failure_is_final(chain: Chain) -> None:
 def test_a_failure_that_a_retry_cannot_mend_is_not_retried(chain: Chain, reason: Reason) -> None:
     chain.submit()
     assert chain.end(chain.start(), Failed(reason=reason, error="never")) is None
+
+
+def test_a_handler_that_a_worker_lacks_is_looked_for_elsewhere_and_then_given_up(
+    chain: Chain,
+) -> None:
+    chain.submit(RetryPolicy(max_retries=0), handler="python")
+    unknown = Failed(reason=Reason.HANDLER_UNKNOWN, error="it is not here")
+    for number in range(SETTINGS.max_orphans):
+        retry = chain.end(chain.start(), unknown)
+        assert retry is not None
+        assert (retry.attempt, retry.retries_used, retry.losses) == (number + 2, 0, number + 1)
+        assert retry.scheduled_for > chain.clock.now()
+    assert chain.end(chain.start(), unknown) is None
+    last = chain.all_runs()[-1]
+    assert (last.state, last.reason) == (RunState.FAILED, Reason.HANDLER_UNKNOWN)
+    assert last.error == "it is not here"
 
 
 def test_a_canceled_run_is_not_retried(chain: Chain) -> None:

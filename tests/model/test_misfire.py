@@ -45,14 +45,14 @@ def one(tick: datetime) -> SkippedTicks:
 @pytest.mark.parametrize("misfire", Misfire)
 def test_a_tick_on_time_runs_under_every_policy(misfire: Misfire) -> None:
     planned = plan(HOURLY, misfire, behind=timedelta(seconds=1))
-    assert planned == TickPlan(run=(NOON,), skipped=(), planned_until=NOON, more=False)
+    assert planned == TickPlan(run=(NOON,), missed=0, skipped=(), planned_until=NOON, more=False)
 
 
 @pytest.mark.parametrize("misfire", Misfire)
 def test_nothing_due_moves_only_the_mark(misfire: Misfire) -> None:
     now = NOON + 30 * MINUTE
     planned = plan(HOURLY, misfire, behind=20 * MINUTE, now=now)
-    assert planned == TickPlan(run=(), skipped=(), planned_until=now, more=False)
+    assert planned == TickPlan(run=(), missed=0, skipped=(), planned_until=now, more=False)
 
 
 @pytest.mark.parametrize("misfire", Misfire)
@@ -61,7 +61,9 @@ def test_a_clock_stepped_back_plans_nothing_and_keeps_the_mark(
     schedule: Schedule, misfire: Misfire
 ) -> None:
     planned = plan(schedule, misfire, behind=-3 * HOUR)
-    assert planned == TickPlan(run=(), skipped=(), planned_until=NOON + 3 * HOUR, more=False)
+    assert planned == TickPlan(
+        run=(), missed=0, skipped=(), planned_until=NOON + 3 * HOUR, more=False
+    )
 
 
 def test_one_runs_the_newest_and_skips_the_older() -> None:
@@ -86,6 +88,7 @@ def test_skip_runs_only_what_is_within_grace() -> None:
 def test_all_runs_what_is_within_the_window_and_skips_the_older() -> None:
     planned = plan(HOURLY, Misfire.ALL, behind=5 * HOUR, catchup=2 * HOUR)
     assert planned.run == (NOON - 2 * HOUR, NOON - HOUR, NOON)
+    assert planned.missed == 2
     assert planned.skipped == (one(NOON - 4 * HOUR), one(NOON - 3 * HOUR))
 
 

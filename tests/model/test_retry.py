@@ -1,6 +1,7 @@
 """Which ends are tried again, how often, and after how long."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from random import Random
 
 import pytest
@@ -32,6 +33,7 @@ def decide(
     retries_used: int = 0,
     losses: Losses = NO_LOSSES,
     lost_alone: bool = True,
+    may_be_elsewhere: bool = False,
     retry_after_seconds: float | None = None,
 ) -> RetryDecision | None:
     return decide_retry(
@@ -43,6 +45,7 @@ def decide(
         losses_max=5,
         random=Random(1),
         lost_alone=lost_alone,
+        may_be_elsewhere=may_be_elsewhere,
         retry_after_seconds=retry_after_seconds,
     )
 
@@ -109,6 +112,16 @@ def test_nothing_but_a_bad_end_is_retried(state: RunState, reason: Reason | None
 )
 def test_what_trying_again_cannot_mend_is_not_retried(reason: Reason) -> None:
     assert decide(RunState.FAILED, reason) is None
+
+
+def test_a_handler_that_another_worker_may_have_costs_no_retry_a_bounded_number_of_times() -> None:
+    missing = partial(decide, RunState.FAILED, Reason.HANDLER_UNKNOWN, may_be_elsewhere=True)
+    for counted, wait in enumerate([2.0, 4.0, 8.0, 16.0, 32.0]):
+        decision = missing(losses=Losses(counted=counted), retries_used=1)
+        assert decision is not None
+        assert (decision.retries_used, decision.losses) == (1, Losses(counted=counted + 1))
+        assert wait / 2 <= decision.delay_seconds <= wait * 1.5
+    assert missing(losses=Losses(counted=5)) is None
 
 
 def test_a_workers_shutdown_is_made_good_at_once_and_costs_no_retry() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support import small_disk
-from support.daemons import Daemons, started_on
+from support.daemons import Daemon, Daemons, started_on
 from support.load import Load
 from support.small_disk import SmallDisk
 from tsuzuki.store.sql.database import Database
@@ -83,6 +84,26 @@ def test_a_disk_that_fills_up_under_load_is_a_clear_error_and_work_goes_on_when_
     assert integrity(disk, file, tmp_path) == "ok"
     shutil.copy(disk.seen_from_outside / file.name, home)
     load.settle()
+
+
+def test_a_process_that_starts_on_a_full_disk_waits_for_space(
+    quick_database: Database, disk: SmallDisk, file: Path, tmp_path: Path
+) -> None:
+    home = quick_database.path
+    assert home is not None
+    quick_database.close()
+    shutil.copy(home, disk.seen_from_outside / file.name)
+    disk.fill()
+    daemon = Daemon(f"sqlite:///{file}", tmp_path, "worker", environ={}, inside=disk.inside)
+    try:
+        waiting = daemon.wait_for("database unreachable, waiting for it")
+        assert waiting["error"].startswith(f"the database {file} ")
+        disk.make_room()
+        daemon.wait_for("started")
+        daemon.send(signal.SIGTERM)
+        assert daemon.ended() == 0
+    finally:
+        daemon.process.kill()
 
 
 def inside(disk: SmallDisk, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

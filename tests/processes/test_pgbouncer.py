@@ -7,12 +7,13 @@ import pytest
 from sqlalchemy import text
 
 from support.daemons import be_quick, started_on
-from support.databases import PostgresServer, migrate, opened
+from support.databases import PostgresServer, database_name, migrate, opened
 from support.load import Load
 from support.pgbouncer import PgBouncer, pgbouncer
 from tsuzuki.model.errors import NotListening
 from tsuzuki.store.schema.migrate import ENGINE
-from tsuzuki.store.sql.postgresql import POOLED, SETTINGS
+from tsuzuki.store.sql.database import Use
+from tsuzuki.store.sql.postgresql import OTHER_DEFAULTS, POOLED, SETTINGS
 from tsuzuki.store.wakeups.listeners import listen
 
 pytestmark = [pytest.mark.full, pytest.mark.slow]
@@ -77,6 +78,51 @@ def test_settings_are_made_for_a_transaction_and_not_for_the_session_of_others(
             assert statements.send("SHOW random_page_cost", has_rows=True)[0] == [("1.1",)]
         with pooled.read() as connection:
             assert connection.execute(cost).scalar_one() == "4"
+
+
+def test_only_transactions_of_handlers_may_be_idle_for_long(
+    pooler: PgBouncer, direct_url: str
+) -> None:
+    idle = text("SHOW idle_in_transaction_session_timeout")
+    with opened(pooler.url(direct_url)) as pooled:
+        for use, expected in ((Use.SHORT, "10s"), (Use.UNBOUNDED, "1min"), (Use.SHORT, "10s")):
+            with pooled.used_for(use), pooled.write() as connection:
+                assert connection.info[POOLED]
+                assert connection.execute(idle).scalar_one() == expected
+        with pooled.read() as connection:
+            assert connection.execute(idle).scalar_one() == "0"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("TimeZone", "Asia/Tokyo"), ("default_transaction_isolation", "repeatable read")],
+)
+def test_every_statement_has_our_zone_and_isolation_level_whatever_the_servers_are(
+    pooler: PgBouncer, postgres: PostgresServer, setting: str, value: str
+) -> None:
+    url = postgres.create()
+    with opened(url) as direct, direct.write() as connection:
+        name = database_name(url)
+        connection.execute(text(f"ALTER DATABASE \"{name}\" SET {setting} = '{value}'"))
+    settings = "SELECT current_setting('TimeZone'), current_setting('transaction_isolation')"
+    late = "SELECT CAST('9999-12-31T23:59:59Z' AS timestamptz)"
+    with opened(pooler.url(url)) as pooled:
+        found = []
+        for opening in (pooled.read, pooled.write):
+            with opening() as connection:
+                found += [tuple(connection.execute(text(settings)).one())]
+                assert connection.execute(text(late)).scalar_one().year == 9999
+        for single in (pooled.statement, pooled.statements, pooled.single_read):
+            with single() as statement:
+                found += statement.send(settings, has_rows=True)[0]
+                assert statement.send(late, has_rows=True)[0][0][0].year == 9999
+        assert set(found) == {("UTC", "read committed")}
+        with pooled.statement() as statement:
+            assert statement.info[OTHER_DEFAULTS]
+            statement.send("CREATE TABLE stored (id int)")
+        with pooled.read() as connection:
+            assert connection.execute(text("SELECT count(*) FROM stored")).scalar_one() == 0
+    postgres.drop(url)
 
 
 def test_a_pooler_that_passes_no_notification_on_is_told_with_the_way_past_it(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from processes.test_dying import add_command
+from processes.test_dying import add_command, started
 from support.daemons import Daemons, eventually
 from support.dialects import only_on_sqlite
 from support.factories import create_run
@@ -95,3 +95,22 @@ def test_reading_needs_no_lock(tmp_path: Path) -> None:
     with paused_with_the_lock(path):
         assert connection.execute("SELECT count(*) FROM t").fetchone() == (0,)
     connection.close()
+
+
+@only_on_sqlite
+def test_a_lock_that_is_held_for_long_costs_no_run(
+    quick_database: Database, daemons: Daemons, runs: Runs, tmp_path: Path
+) -> None:
+    """Longer than after which workers are lost. The command ends while nothing can be written."""
+    done = tmp_path / "done"
+    add_command(quick_database, "long", f"sleep 8; touch {done}")
+    for _ in range(2):
+        daemons.start("up")
+    run_id = runs.submit(Request(job="long")).run_id
+    started(runs, run_id)
+    assert quick_database.path is not None
+    with paused_with_the_lock(quick_database.path):
+        eventually(done.exists, what="the command to end", seconds=60)
+    assert runs.wait(run_id, timeout_seconds=120).state is RunState.SUCCEEDED
+    with quick_database.read() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM job_runs").scalar_one() == 1

@@ -13,6 +13,7 @@ from support.history_checker import check_history
 from support.moving_clock import MovingClock
 from support.observed_run_io import Killed, ObservedRunIO, kill_at
 from support.threads import at_once
+from tsuzuki.engine.leader.bulk_canceler import BulkCanceler
 from tsuzuki.model.bulk import BulkResult, BulkState, BulkVerb
 from tsuzuki.model.errors import Conflict, Fenced, NotFound, UsageError
 from tsuzuki.model.states import FINAL_STATES, LIVE_STATES, RunState
@@ -20,6 +21,7 @@ from tsuzuki.services import bulk_handler
 from tsuzuki.services.bulk import JOB_NAME, BulkActions, BulkView
 from tsuzuki.services.runs import Request, RunFilter, Runs
 from tsuzuki.store import audit, jobs
+from tsuzuki.store import bulk as bulk_store
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Database
@@ -56,6 +58,13 @@ def start(database: Database, term: Term, bulk_id: int) -> HandlerRun[ObservedRu
 
 
 def carry_out(database: Database, term: Term, bulk_id: int) -> None:
+    """As the leader carries a cancel out, and a run a retry."""
+    with database.read() as connection:
+        action = bulk_store.get(connection, bulk_id)
+    assert action is not None
+    if action.verb is BulkVerb.CANCEL:
+        BulkCanceler(database=database).tick(term)
+        return
     run = start(database, term, bulk_id)
     bulk_handler.bulk_handler(database)(run.context)
     run.end(RunState.SUCCEEDED)
@@ -118,8 +127,8 @@ def test_what_has_a_retry_already_is_not_matched(
 def test_a_preview_is_confirmed_once_however_many_try(
     database: Database, bulk: BulkActions, term: Term
 ) -> None:
-    some(database, term, PENDING, 3)
-    bulk_id = bulk.preview(BulkVerb.CANCEL, ANY).action.id
+    some(database, term, FAILED, 3)
+    bulk_id = bulk.preview(BulkVerb.RETRY, ANY).action.id
 
     def confirm(_number: int) -> BulkView | str:
         try:
@@ -136,8 +145,8 @@ def test_a_preview_is_confirmed_once_however_many_try(
 def test_no_key_of_a_caller_keeps_an_action_from_being_carried_out(
     database: Database, bulk: BulkActions, run_service: Runs, term: Term
 ) -> None:
-    some(database, term, PENDING, 3)
-    bulk_id = bulk.preview(BulkVerb.CANCEL, ANY).action.id
+    some(database, term, FAILED, 3)
+    bulk_id = bulk.preview(BulkVerb.RETRY, ANY).action.id
     own = run_service.submit(Request(job="hello", idempotency_key=f"bulk:{bulk_id}"))
     view = bulk.confirm(bulk_id)
     assert view.action.run_id not in (None, own.run_id)
@@ -257,25 +266,25 @@ def test_killed_at_any_commit_it_goes_on_and_changes_each_run_once(
 def test_a_run_that_was_taken_away_changes_nothing_more(
     database: Database, bulk: BulkActions, term: Term
 ) -> None:
-    ids = some(database, term, PENDING, 2)
-    bulk_id = confirmed(bulk, BulkVerb.CANCEL)
+    some(database, term, FAILED, 2)
+    bulk_id = confirmed(bulk, BulkVerb.RETRY)
     run = start(database, term, bulk_id)
     run.end(FAILED)
     with pytest.raises(Fenced):
         bulk_handler.bulk_handler(database)(run.context)
-    assert set(states(database, ids)) == {PENDING}
+    assert bulk.results(bulk_id) == []
 
 
 def test_a_stopped_action_goes_no_further_and_keeps_what_it_did(
     database: Database, bulk: BulkActions, term: Term, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk_handler, "PAGE", 2)
-    ids = some(database, term, PENDING, 5)
-    bulk_id = confirmed(bulk, BulkVerb.CANCEL)
+    ids = some(database, term, FAILED, 5)
+    bulk_id = confirmed(bulk, BulkVerb.RETRY)
     run = start(database, term, bulk_id)
     run.run_io.after = lambda number: bulk.stop(bulk_id) and None if number == 1 else None
     assert bulk_handler.bulk_handler(database)(run.context) == {"bulk": bulk_id, "done": 2}
-    assert states(database, ids) == [RunState.CANCELED] * 2 + [PENDING] * 3
+    assert results(bulk, bulk_id) == dict.fromkeys(ids[:2], BulkResult.RETRIED)
     assert bulk.get(bulk_id).state is BulkState.STOPPED
     with pytest.raises(Conflict):
         bulk.stop(bulk_id)
@@ -284,8 +293,9 @@ def test_a_stopped_action_goes_no_further_and_keeps_what_it_did(
 def test_it_never_cancels_the_runs_that_carry_it_out(
     database: Database, bulk: BulkActions, term: Term
 ) -> None:
+    some(database, term, FAILED, 1)
+    first = confirmed(bulk, BulkVerb.RETRY)
     some(database, term, PENDING, 1)
-    first = confirmed(bulk, BulkVerb.CANCEL)
     second = bulk.preview(BulkVerb.CANCEL, ANY)
     assert second.action.matched == 1
     own_run = bulk.get(first).action.run_id
@@ -295,11 +305,29 @@ def test_it_never_cancels_the_runs_that_carry_it_out(
     assert read_run(database, own_run).state is PENDING
 
 
+def test_a_run_that_an_earlier_version_left_of_a_cancel_retries_nothing(
+    database: Database, bulk: BulkActions, term: Term
+) -> None:
+    """That version carried cancels out by a run too. By now the leader does."""
+    confirmed(bulk, BulkVerb.RETRY)  # defines the job
+    ids = some(database, term, PENDING, 3)
+    cancel = bulk.preview(BulkVerb.CANCEL, ANY).action.id
+    run = start(database, term, cancel)
+    bulk.confirm(cancel)
+    assert bulk_handler.bulk_handler(database)(run.context) == {"bulk": cancel, "done": 0}
+    run.end(RunState.SUCCEEDED)
+    assert bulk.get(cancel).state is BulkState.CONFIRMED
+    carry_out(database, term, cancel)
+    assert results(bulk, cancel) == dict.fromkeys(ids, BulkResult.CANCELED)
+    with database.read() as connection:
+        assert not [run for run in runs.find(connection, ANY) if run.retry_of]
+
+
 def test_an_action_whose_run_failed_for_good_says_so(
     database: Database, bulk: BulkActions, run_service: Runs, term: Term
 ) -> None:
-    some(database, term, PENDING, 1)
-    bulk_id = confirmed(bulk, BulkVerb.CANCEL)
+    some(database, term, FAILED, 1)
+    bulk_id = confirmed(bulk, BulkVerb.RETRY)
     own_run = bulk.get(bulk_id).action.run_id
     assert own_run is not None
     run_service.cancel(own_run)
@@ -341,10 +369,10 @@ def test_a_bulk_cancel_wakes_who_holds_the_runs_and_the_leader_who_may_fill_thei
     database: Database, term: Term, bulk: BulkActions
 ) -> None:
     run_in_state(database, RunState.RUNNING, term)
-    run = start(database, term, confirmed(bulk, BulkVerb.CANCEL))
+    bulk_id = confirmed(bulk, BulkVerb.CANCEL)
     woken: set[str] = set()
     with closing(listeners.listen(database)) as listener:
-        bulk_handler.bulk_handler(database)(run.context)
+        carry_out(database, term, bulk_id)
         while len(woken) < 2 and (names := listener.wait(30.0)):
             woken |= set(names)
     assert woken == {WORKER, Channel.LEADER}

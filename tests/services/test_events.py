@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from support.factories import add_job, spec
 from support.moving_clock import NOON, MovingClock
 from support.threads import at_once
 from support.unreliable_database import UnreliableDatabase
-from tsuzuki.model.errors import Unreachable, UsageError
+from tsuzuki.model.errors import Conflict, Unreachable, UsageError
+from tsuzuki.model.idempotency_key import KEY_LENGTH_MAX
 from tsuzuki.services.events import Events
 from tsuzuki.store.sql.database import Database
 
@@ -26,6 +28,15 @@ def test_an_event_is_stored_as_it_was_said(event_service: Events) -> None:
     assert event_service.find() == [event]
 
 
+def test_the_listeners_of_a_type_are_the_enabled_jobs_that_subscribe_to_it(
+    database: Database, event_service: Events
+) -> None:
+    add_job(database, spec("on", on_event="pushed"))
+    add_job(database, spec("off", on_event="pushed", enabled=False))
+    add_job(database, spec("other", on_event="pulled"))
+    assert event_service.listeners("pushed") == ["on"]
+
+
 def test_an_event_without_a_payload_carries_an_empty_one(event_service: Events) -> None:
     assert event_service.emit("pushed")[0].payload == {}
 
@@ -37,13 +48,34 @@ def test_a_payload_is_any_json(event_service: Events) -> None:
         assert event_service.find()[0].payload == payload
 
 
-def test_the_same_key_again_answers_with_the_first_event_whatever_it_says(
-    event_service: Events,
-) -> None:
-    first, _ = event_service.emit("pushed", {"n": 1}, dedupe_key="d")
-    again, is_new = event_service.emit("pulled", {"n": 2}, dedupe_key="d")
-    assert (again, is_new) == (first, False)
+def test_the_same_event_again_is_the_first_one(event_service: Events) -> None:
+    first, _ = event_service.emit("pushed", {"n": [1], "of": {10: 0, 9: 0}}, dedupe_key="d")
+    again = event_service.emit("pushed", {"of": {9: 0, 10: 0}, "n": (1,)}, dedupe_key="d")
+    assert again == (first, False)
     assert len(event_service.find()) == 1
+
+
+def test_a_key_is_used_once_for_each_type(event_service: Events) -> None:
+    event_service.emit("order.created", {"n": 1}, dedupe_key="order-7")
+    paid, is_new = event_service.emit("order.paid", {"n": 2}, dedupe_key="order-7")
+    assert (paid.event_type, paid.payload, is_new) == ("order.paid", {"n": 2}, True)
+
+
+@pytest.mark.parametrize("length", [0, KEY_LENGTH_MAX + 1, 6000])
+def test_an_empty_or_too_long_key_is_refused(event_service: Events, length: int) -> None:
+    event_service.emit("pushed", dedupe_key="\N{GRINNING FACE}" * KEY_LENGTH_MAX)
+    with pytest.raises(UsageError) as refused:
+        event_service.emit("pushed", dedupe_key="k" * length)
+    assert refused.value.specific_code == "key_length"
+
+
+@pytest.mark.parametrize("other", [{"n": 2}, {"n": True}, {"n": 1.0}, [1], None])
+def test_a_used_key_with_another_payload_is_refused(event_service: Events, other: Any) -> None:
+    first, _ = event_service.emit("pushed", {"n": 1}, dedupe_key="d")
+    with pytest.raises(Conflict) as refused:
+        event_service.emit("pushed", other, dedupe_key="d")
+    assert refused.value.specific_code == "event_key_used"
+    assert event_service.find() == [first]
 
 
 def test_without_a_key_every_event_is_a_new_one(event_service: Events) -> None:
@@ -62,7 +94,7 @@ def test_after_a_lost_reply_the_event_is_emitted_again_with_its_key(database: Da
 
 
 def test_of_ten_who_say_the_same_at_once_one_is_first(event_service: Events) -> None:
-    answers = at_once(10, lambda n: event_service.emit("pushed", {"n": n}, dedupe_key="d"))
+    answers = at_once(10, lambda _: event_service.emit("pushed", {"n": 1}, dedupe_key="d"))
     assert sum(is_new for _, is_new in answers) == 1
     assert len({event.id for event, _ in answers}) == 1
 

@@ -24,13 +24,14 @@ from support.factories import (
     take_lead,
 )
 from support.moving_clock import NOON, MovingClock
+from tsuzuki.model.abilities import Abilities
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.run import Started
-from tsuzuki.model.states import RunState, Trigger
+from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.services.explain import Cause, StatusReason
 from tsuzuki.services.runs import Runs
 from tsuzuki.store import jobs, leadership, workers
-from tsuzuki.store.runs import moves
+from tsuzuki.store.runs import cancel_requests, moves
 from tsuzuki.store.schema import tables
 from tsuzuki.store.sql.database import Database
 
@@ -86,6 +87,23 @@ class ExplainFixture:
 @pytest.fixture
 def fixture(database: Database, clock: MovingClock) -> ExplainFixture:
     return ExplainFixture(database, clock)
+
+
+def test_skipped_ticks_are_explained_as_a_range(fixture: ExplainFixture) -> None:
+    run_id = fixture.waiting(
+        trigger=Trigger.TIME, covers_ticks=10, covers_until=NOON + timedelta(hours=9)
+    )
+    run = moves.RunRef(id=run_id, version=1)
+    reason = Reason.SCHEDULE_CHANGED
+    fixture.change(lambda c: moves.cancel(c, operator="ada", runs=[run], reason=reason))
+    (told,) = fixture.why(run_id)
+    assert told.cause is Cause.ENDED
+    assert told.sentence.values == {
+        "ticks": 10,
+        "first": NOON,
+        "last": NOON + timedelta(hours=9),
+        "reason": reason,
+    }
 
 
 # --- waiting --------------------------------------------------------------------------------------
@@ -236,6 +254,14 @@ def test_a_leader_that_died_here_leads_nothing(fixture: ExplainFixture) -> None:
     assert no_worker.sentence == f"No attached worker is alive: {WORKER} has ended."
 
 
+def test_a_worker_of_another_job_is_no_worker(fixture: ExplainFixture) -> None:
+    fixture.change(lambda c: workers.deregister(c, WORKER))
+    add_worker(fixture.database, "foreground", only_job="another")
+    (reason,) = fixture.why(fixture.waiting())
+    assert reason.cause is Cause.NO_WORKER
+    assert "another" in reason.sentence
+
+
 def test_no_worker_with_its_tags(fixture: ExplainFixture) -> None:
     add_worker(fixture.database, "half", tags=frozenset({"gpu"}))
     fixture.change_job(tags=frozenset({"gpu", "eu"}))
@@ -245,6 +271,45 @@ def test_no_worker_with_its_tags(fixture: ExplainFixture) -> None:
         "No attached worker has all of its tags: eu, gpu.",
     )
     assert reason.hint == "Start one with: tsuzuki worker --tag eu --tag gpu"
+
+
+@pytest.mark.parametrize(
+    ("handler", "options", "named"),
+    [
+        ("books", {}, "books"),
+        ("python", {"function": "webapp.jobs:work"}, "webapp"),
+        ("python", {"function": "shop:gone"}, "shop:gone"),
+        ("python", {"function": "__main__:work", "program": "/srv/work.py"}, "/srv/work.py"),
+        ("python", {"function": "__main__:work"}, "__main__:work"),
+    ],
+)
+def test_no_worker_with_its_handler(
+    fixture: ExplainFixture, handler: str, options: dict[str, str], named: str
+) -> None:
+    fixture.change(lambda c: workers.deregister(c, WORKER))
+    able = Abilities(
+        kinds=frozenset({"python"}),
+        packages=frozenset({"shop"}),
+        program="/home/work.py",
+        missing=frozenset({"shop:gone"}),
+    )
+    add_worker(fixture.database, "able", abilities=able)
+    fixture.change_job(handler=handler, options=options)
+    (reason,) = fixture.why(fixture.waiting())
+    assert reason.cause is Cause.NO_HANDLER
+    assert named in reason.sentence
+    assert reason.hint
+
+
+def test_workers_that_cannot_execute_it_do_not_count_as_full(fixture: ExplainFixture) -> None:
+    fixture.change_job(handler="python", options={"function": "shop:work"}, max_concurrent=9)
+    for _ in range(2):
+        fixture.hold(fixture.waiting())
+    able = Abilities(kinds=frozenset({"python"}), packages=frozenset({"shop"}))
+    add_worker(fixture.database, "unable", abilities=Abilities(kinds=frozenset()))
+    assert fixture.only(fixture.waiting())[0] is Cause.CAPACITY
+    add_worker(fixture.database, "able", abilities=able)
+    assert fixture.only(fixture.waiting())[0] is Cause.NEXT
 
 
 def test_capacity(fixture: ExplainFixture) -> None:
@@ -331,6 +396,15 @@ def test_worker_not_attached_any_more(fixture: ExplainFixture, left: str) -> Non
     silent = fixture.why(run_id)[0]
     assert silent.cause is Cause.WORKER_SILENT
     assert silent.sentence.startswith("Its worker host-1-aaaa is not attached any more;")
+
+
+def test_cancel_requested(fixture: ExplainFixture) -> None:
+    run_id = fixture.running()
+    fixture.change(
+        lambda c: cancel_requests.add(c, [run_id], reason=Reason.OPERATOR, requested_by="ada")
+    )
+    requested, running = fixture.why(run_id)
+    assert (requested.cause, running.cause) == (Cause.CANCEL_REQUESTED, Cause.RUNNING)
 
 
 def test_confirming(fixture: ExplainFixture) -> None:

@@ -99,6 +99,17 @@ def test_a_lease_that_lasts_longer_than_it_was_given_for_is_no_leader(
     assert not liveness.has_live_leader_and_worker()
 
 
+def test_a_worker_of_one_job_counts_for_that_job_only(
+    database: Database, liveness: Liveness
+) -> None:
+    lead_and_work(database, pid=os.getpid())
+    with database.write() as connection:
+        connection.execute(update(tables.workers).values(only_job="mine"))
+    assert not liveness.has_live_leader_and_worker()
+    assert not liveness.has_live_leader_and_worker("another")
+    assert liveness.has_live_leader_and_worker("mine")
+
+
 def test_a_worker_is_needed_that_takes_runs_and_is_heard(
     database: Database, clock: MovingClock, liveness: Liveness
 ) -> None:

@@ -45,6 +45,7 @@ def one_run(application: Application) -> tuple[OneRunEngine, MonotonicClock]:
     clock = MonotonicClock()
     return OneRunEngine(
         application.local_engine,
+        "wait",
         clock=clock,  # type: ignore[arg-type]
     ), clock
 

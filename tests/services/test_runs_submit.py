@@ -1,8 +1,9 @@
 """Submitting runs: stored once, whole or not at all, as a caller sees it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -18,7 +19,9 @@ from support.moving_clock import NOON, MovingClock
 from support.statement_recorder import recorded, writes
 from support.threads import at_once
 from support.unreliable_database import UnreliableDatabase
-from tsuzuki.model.errors import NotFound, Unreachable, UsageError
+from tsuzuki.model.errors import Conflict, NotFound, Unreachable, UsageError
+from tsuzuki.model.idempotency_key import KEY_LENGTH_MAX
+from tsuzuki.model.job import JobSource
 from tsuzuki.model.run import Run
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState, Trigger
@@ -81,7 +84,7 @@ def test_a_job_that_was_seen_before_is_asked_for_in_one_statement(
     run = read_run(database, submission.run_id)
     assert (submission.is_new, run.arguments, run.priority) == (True, {"a": 1, "b": 2}, 5)
     assert run.scheduled_for == run.created_at == NOON + timedelta(seconds=7)
-    again = run_service.submit(Request(job="hello", idempotency_key="k"))
+    again = run_service.submit(Request(job="hello", arguments={"b": 2}, idempotency_key="k"))
     assert (again.run_id, again.is_new) == (submission.run_id, False)
 
 
@@ -117,6 +120,23 @@ def test_a_job_that_was_removed_since_it_was_seen_is_unknown(
     }
 
 
+@pytest.mark.parametrize("length", [0, KEY_LENGTH_MAX + 1, 6000])
+def test_an_empty_or_too_long_key_is_refused(
+    database: Database, run_service: Runs, length: int
+) -> None:
+    add_job(database)
+    run_service.submit(Request(job="hello", idempotency_key="k" * KEY_LENGTH_MAX))
+    wanted = Request(job="hello", idempotency_key="k" * length)
+    with database.write() as connection, pytest.raises(UsageError) as in_transaction:
+        run_service.submit(wanted, connection=connection)
+    for ask in (run_service.submit, run_service.start):
+        with pytest.raises(UsageError) as refused:
+            ask(wanted)
+        assert refused.value.specific_code == "key_length"
+    assert in_transaction.value.specific_code == "key_length"
+    assert count(database) == 1
+
+
 def test_delay_priority_and_group_are_the_callers_to_choose(
     database: Database, run_service: Runs
 ) -> None:
@@ -143,8 +163,28 @@ def test_with_a_key_asking_again_gives_the_same_run_also_when_it_has_ended(
     add_job(database)
     first = run_service.submit(Request(job="hello", idempotency_key="k"))
     run_service.cancel(first.run_id)
-    again = run_service.submit(Request(job="hello", idempotency_key="k", arguments={"x": 1}))
+    again = run_service.submit(Request(job="hello", idempotency_key="k"))
     assert (again.run_id, again.is_new) == (first.run_id, False)
+    assert count(database) == 1
+
+
+def test_a_key_that_was_used_with_other_arguments_is_refused_and_nothing_is_stored(
+    database: Database, run_service: Runs
+) -> None:
+    add_job(database, spec(arguments={"a": 1}))
+    first = run_service.submit(Request(job="hello", arguments={"b": (2,)}, idempotency_key="k"))
+    same = Request(job="hello", arguments={"b": [2], "a": 1}, idempotency_key="k")
+    assert run_service.submit(same) == (first.run_id, False)
+    ways: list[Callable[[Request], object]] = [
+        run_service.submit,
+        run_service.start,
+        lambda request: run_service.submit_many([Request(job="hello"), request]),
+    ]
+    others: list[dict[str, Any]] = [{}, {"b": [3]}, {"b": [2], "c": 1}, {"b": [2], "a": True}]
+    for arguments, ask in product(others, ways):
+        with pytest.raises(Conflict) as refused:
+            ask(replace(same, arguments=arguments))
+        assert refused.value.specific_code == "run_key_used"
     assert count(database) == 1
 
 
@@ -186,14 +226,14 @@ def test_a_key_that_was_used_for_another_job_is_refused_and_nothing_is_stored(
         ),
     ):
         for _ in range(2):  # the second time both jobs are known
-            with pytest.raises(UsageError, match="was used for run") as refused:
+            with pytest.raises(Conflict) as refused:
                 ask()
-            assert refused.value.specific_code == "idempotency_key_used"
+            assert refused.value.specific_code == "run_key_used"
     assert count(database) == 1
     answers = run_service.start_each(
         [StartRequest(one, "ada") for one in (used, good, replace(used, job="hello"))]
     )
-    assert isinstance(answers[0], UsageError)
+    assert isinstance(answers[0], Conflict)
     assert [one.job_name for one in answers[1:] if isinstance(one, Run)] == ["other", "hello"]
     assert isinstance(answers[2], Run)
     assert answers[2].id == first.run_id
@@ -212,13 +252,10 @@ def test_many_are_stored_together_with_their_answers_in_order(
     database: Database, run_service: Runs
 ) -> None:
     add_job(database)
-    known = run_service.submit(Request(job="hello", idempotency_key="b"))
-    keys = ["a", "b", None, "a"]
+    known = run_service.submit(Request(job="hello", idempotency_key="b", arguments={"n": 1}))
+    wanted = [("a", 0), ("b", 1), (None, 2), ("a", 0)]
     answers = run_service.submit_many(
-        [
-            Request(job="hello", idempotency_key=key, arguments={"n": n})
-            for n, key in enumerate(keys)
-        ]
+        [Request(job="hello", idempotency_key=key, arguments={"n": n}) for key, n in wanted]
     )
     assert [answer.is_new for answer in answers] == [True, False, True, False]
     assert answers[1].run_id == known.run_id
@@ -301,6 +338,30 @@ def test_in_the_callers_transaction_the_run_exists_exactly_if_its_rows_do(
     order(2)
     assert (count(database), len(audited(database))) == (1, 1)
     assert woken == []
+
+
+def test_a_job_that_was_rolled_back_is_forgotten_when_another_has_its_id(
+    database: Database, run_service: Runs
+) -> None:
+    rolled_back: list[int] = []
+
+    def roll_back(name: str) -> None:
+        job = spec(name, arguments={"of": "rolled back"})
+        with database.write() as connection:
+            rolled_back.append(jobs.add(connection, job, source=JobSource.DATABASE))
+            run_service.submit(Request(job=name), connection=connection)
+            raise ZeroDivisionError
+
+    for name in ("harmless", "delete_everything"):
+        with pytest.raises(ZeroDivisionError):
+            roll_back(name)
+    job_id = add_job(database, spec("delete_everything"))
+    assert not database.is_sqlite or rolled_back == [job_id, job_id]
+    with pytest.raises(NotFound):
+        run_service.submit(Request(job="harmless"))
+    assert count(database) == 0
+    submission = run_service.submit(Request(job="delete_everything"))
+    assert read_run(database, submission.run_id).arguments == {}
 
 
 def test_who_started_a_run_is_recorded_with_it_and_once_for_a_key(database: Database) -> None:

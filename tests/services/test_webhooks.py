@@ -8,7 +8,13 @@ import pytest
 
 from support.threads import at_once
 from tsuzuki.config import load_configuration
-from tsuzuki.model.errors import ConfigurationError, NotAuthenticated, NotFound, UsageError
+from tsuzuki.model.errors import (
+    ConfigurationError,
+    Conflict,
+    NotAuthenticated,
+    NotFound,
+    UsageError,
+)
 from tsuzuki.services.events import Events
 from tsuzuki.services.webhooks import Webhooks
 from tsuzuki.store.sql.database import Database
@@ -72,6 +78,17 @@ def test_of_ten_times_the_same_delivery_one_is_new(webhooks: Webhooks, events: E
     other = BODY + b"\n"
     assert webhooks.receive("shop", headers=signed(other, "two"), body=other).is_new
     assert len(events.find()) == 2
+
+
+def test_another_body_with_an_id_that_was_used_is_refused(
+    webhooks: Webhooks, events: Events
+) -> None:
+    first = webhooks.receive("shop", headers=signed(), body=BODY).event
+    other = b'{"ref": "refs/heads/other"}'
+    with pytest.raises(Conflict) as refused:
+        webhooks.receive("shop", headers=signed(other), body=other)
+    assert refused.value.specific_code == "event_key_used"
+    assert events.find() == [first]
 
 
 def test_what_is_not_proved_leaves_no_event(webhooks: Webhooks, events: Events) -> None:

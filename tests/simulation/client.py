@@ -21,6 +21,11 @@ class FaultRates:
     slow: float = 0.02
     slowest_seconds: float = 1.0
 
+    @property
+    def is_peaceful(self) -> bool:
+        """Whether every request gets through, and every reply."""
+        return self.request_failure == self.reply_loss == 0
+
     def fails(self, random: Random) -> bool:
         return self.request_failure > 0 and random.random() < self.request_failure
 
@@ -35,6 +40,9 @@ class FaultRates:
 
 NO_FAULTS = FaultRates()
 """Only short delays."""
+
+FILE = FaultRates(slow=0.0)
+"""Not even those: the database is a file of this machine."""
 
 
 @dataclass(kw_only=True)
@@ -61,6 +69,8 @@ class Client:
         """Until when it was last disconnected or suspended."""
         self.suspended_at = float("-inf")
         """Until when it was last suspended."""
+        self.unreachable_at = float("-inf")
+        """When it last failed to reach the database."""
         self.planned_fault: PlannedFault | None = None
         self.database = ClientDatabase(self)
 
@@ -73,7 +83,7 @@ class Client:
         return self.suspended_until > self.world.scheduler.now
 
     def suspend(self, seconds: float, *, asleep: bool = False) -> None:
-        """Pause it, as SIGSTOP does; or let its machine sleep, so that its monotonic clock stands still."""
+        """Pause it, as SIGSTOP does; or suspend its machine, so that its waits take so much longer."""
         now = self.world.scheduler.now
         self.suspended_until = max(self.suspended_until, now + seconds)
         self.suspended_at = self.last_fault_at = self.suspended_until

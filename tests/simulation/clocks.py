@@ -8,13 +8,15 @@ from support.moving_clock import NOON
 
 
 class SimulatedClock:
-    """A wall clock that may step, and a monotonic clock that stands still while the machine sleeps."""
+    """A wall clock that may step, and a monotonic clock that includes the time that the machine was suspended, as
+    CLOCK_BOOTTIME does. Waits do not include it."""
 
     def __init__(self, scheduler: Scheduler, owner: object = None) -> None:
         self.owner = owner
         self._scheduler = scheduler
         self.ahead_seconds = 0.0
         self.slept_seconds = 0.0
+        """How long its machine was suspended."""
         self.stepped_at = float("-inf")
         """When it last stepped forward, in simulated time."""
 
@@ -22,7 +24,7 @@ class SimulatedClock:
         return NOON + timedelta(seconds=self._scheduler.now + self.ahead_seconds)
 
     def monotonic(self) -> float:
-        return self._scheduler.now - self.slept_seconds
+        return self._scheduler.now
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
         if not event.is_set():

@@ -16,6 +16,7 @@ from tsuzuki.model.errors import TsuzukiError, Unreachable
 from tsuzuki.store.sql.autocommit import AutocommitConnection
 from tsuzuki.store.sql.database import Connection, Database, Use
 from tsuzuki.store.sql.driver_errors import translate_errors
+from tsuzuki.store.sql.write_hold import LockUser
 
 if TYPE_CHECKING:
     from simulation.client import Client
@@ -70,6 +71,10 @@ class ClientDatabase(Database):
         self._world = world
         self._store = world.store
         self.shared_raw = world.store.raw
+        self._changes_before = 0
+
+    def adopt(self, connection: Connection) -> None:
+        """The shared connection has the database's clock."""
 
     def used_for(self, use: Use) -> AbstractContextManager[None]:
         """All share one connection."""
@@ -83,30 +88,90 @@ class ClientDatabase(Database):
         self._yield_at(InjectionPoint.AFTER_READ)
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self, *, user: LockUser | None = None) -> Iterator[Connection]:
+        asked_at = self.clock.monotonic()
         self._request(InjectionPoint.BEFORE_WRITE)
+        self._wait_for_write_lock(asked_at)
         raw = self._store.raw
-        changes = raw.total_changes
         try:
             with translate_errors(self.engine.url), self._store.write() as connection:
                 self._world.pending_wakeups.clear()
+                self._world.writing = self
+                self._changes_before = raw.total_changes
+                self._store.row_locks.begin(self._world.scheduler.current)
                 yield connection
                 self._inject(InjectionPoint.BEFORE_COMMIT)
                 if self.client.fault_rates.fails(self._world.random):
-                    raise Unreachable("the connection broke before the commit")
+                    raise self._unreachable("the connection broke before the commit")
                 if self._world.loses_next_term and self._world.invariants.is_new_term():
                     raise LostInFailover
         except LostInFailover:
             self._world.on_lost_term(self.client)
-            changes = raw.total_changes
+            self._changes_before = raw.total_changes
         except (TsuzukiError, GreenletExit, InvariantViolated):
             raise
         except Exception as problem:
             error = getattr(problem, "orig", problem)
             raise InvariantViolated(f"the database refused a statement: {error}") from problem
-        kinds = self._world.invariants.after_commit(self.client, raw.total_changes - changes)
+        changes = raw.total_changes - self._changes_before
+        kinds = self._world.invariants.after_commit(self.client, changes)
         self._world.deliver_wakeups()
         self._reply(kinds)
+
+    def let_others_commit(self) -> None:
+        """In the middle of a transaction that has written nothing yet."""
+        world = self._world
+        if self._store.raw.total_changes != self._changes_before:
+            return
+        fiber, wakeups = world.scheduler.current, set(world.pending_wakeups)
+        world.writing = None
+        with self._store.left_open():
+            self._delay()
+        world.writing, world.pending_wakeups = self, wakeups
+        self._changes_before = self._store.raw.total_changes
+        self._store.row_locks.begin(fiber)
+
+    def _wait_for_write_lock(self, asked_at: float) -> None:
+        """Until the handler that holds it, if one does, has ended its transaction."""
+        lock = self._world.write_lock
+        if not lock.is_free.is_set():
+            self._lock_wanted_at = asked_at
+            self._world.coverage["a writer waited for the write lock"] += 1
+            while not lock.is_free.is_set():
+                self._world.scheduler.sleep(1.0, lock.is_free)
+                self._exit_if_dead()
+        self._lock_asked_at = asked_at
+        self._on_lock_taken()
+
+    def hold_write_lock(self, run_id: int, seconds: float) -> None:
+        """Inside a handler's transaction on SQLite: keep it open, and with it the write lock of the file."""
+        world = self._world
+        world.log(f"run {run_id} holds the write lock for {seconds:.1f} s")
+        world.coverage["a handler held the write lock"] += 1
+        with self._store.left_open(), world.write_lock.held():
+            world.scheduler.sleep(seconds)
+            self._exit_if_dead()
+        world.pending_wakeups.clear()
+
+    def hold_row(self, run_id: int, seconds: float) -> None:
+        """Inside a handler's transaction: keep it open, with the row of its run locked."""
+        world, locks = self._world, self._store.row_locks
+        fiber = world.scheduler.current
+        world.log(f"run {run_id} stays locked for {seconds:.1f} s")
+        world.coverage["a handler held its row"] += 1
+        met = locks.met
+        world.row_free_at[run_id] = float("inf")
+        try:
+            with self._store.left_open(), locks.held(run_id, fiber):
+                world.scheduler.sleep(seconds)
+                self._exit_if_dead()
+        finally:
+            world.row_free_at[run_id] = world.scheduler.now
+        world.coverage["a locked row was skipped"] += locks.met - met
+        locks.begin(fiber)
+        world.pending_wakeups.clear()
+        if self.client.is_disconnected:
+            raise self._unreachable("the connection broke inside the transaction")
 
     @contextmanager
     def statement(self) -> Iterator[AutocommitConnection]:
@@ -131,7 +196,7 @@ class ClientDatabase(Database):
         self._yield_at(point)
         if self.client.fault_rates.fails(self._world.random):
             self._world.coverage["a request failed"] += 1
-            raise Unreachable("the request did not get through")
+            raise self._unreachable("the request did not get through")
 
     def _reply(self, kinds: list[str]) -> None:
         """The commit is done; its reply may be lost."""
@@ -143,7 +208,7 @@ class ClientDatabase(Database):
             for kind in kinds:
                 self._world.coverage[f"lost reply: {kind}"] += 1
             self._world.log(f"the reply is lost: {', '.join(kinds) or 'no move'}")
-            raise Unreachable("the connection broke after the commit")
+            raise self._unreachable("the connection broke after the commit")
 
     def _yield_at(self, point: InjectionPoint) -> None:
         self._inject(point)
@@ -151,7 +216,7 @@ class ClientDatabase(Database):
         if self.client.is_disconnected:
             self._world.coverage["the database was unreachable"] += 1
             if not self._arrives_late():
-                raise Unreachable("the database is unreachable")
+                raise self._unreachable("the database is unreachable")
 
     def _delay(self) -> None:
         self._world.scheduler.sleep(self.client.fault_rates.delay_seconds(self._world.random))
@@ -180,6 +245,10 @@ class ClientDatabase(Database):
         if inject is not None:
             inject()
             self._exit_if_dead()
+
+    def _unreachable(self, sentence: str) -> Unreachable:
+        self.client.unreachable_at = self._world.scheduler.now
+        return Unreachable(sentence)
 
     def _exit_if_dead(self) -> None:
         if self.client.is_dead:

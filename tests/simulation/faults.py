@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from simulation.client import NO_FAULTS, FaultRates, PlannedFault
+from simulation.client import FILE, NO_FAULTS, FaultRates, PlannedFault
 from simulation.database_faults import InjectionPoint
+from simulation.foreground import ForegroundCommand
+from simulation.jobs import TAG
 from simulation.node import Node
 from simulation.violations import InvariantViolated
 from tsuzuki.engine.role import Role
@@ -36,6 +38,7 @@ REPLY_SECONDS = 1.2
 BOTH = Role(capacity=4)
 LEADS = Role(work=False)
 WORKS = Role(lead=False, capacity=4)
+TAGGED = Role(capacity=2, tags=frozenset({TAG}))
 NARROW = Role(capacity=1)
 """With more work than slots: what ends is replaced in the same commit."""
 
@@ -49,11 +52,34 @@ class Scenario:
     every_seconds: float = 0.7
     fault_seconds: tuple[float, ...] = LONG
     roles: tuple[Role, ...] = (BOTH, BOTH)
+    programs: tuple[str | None, ...] = ()
+    """The program of each process, which jobs may need; without them every process can execute every job."""
+    machines: tuple[int, ...] = ()
+    """Of the processes in the same order; without them each has its own."""
     fault_rates: FaultRates = NO_FAULTS
     acts: tuple[str, ...] = ("submit", "submit", "emit")
     act_every_seconds: float = 2.0
+    holds_seconds: tuple[float, ...] = ()
+    """How long a handler keeps its transactions open; one is chosen per run."""
+    holds_write_lock: bool = False
+    """Whether it holds the write lock of the file meanwhile, as on SQLite, and not only the row of its run."""
+    page_seconds: tuple[float, ...] = (0.1, 0.1, 0.5, 0.5, 1.0, 1.0, 2.5, 2.5, 8.0)
+    """How long a page of a handler takes; sometimes longer than the TTL of a worker."""
+    reports_often: bool = False
+    """Whether handlers have many pages, and report their progress before and after each."""
+    has_bounds: bool = False
+    """Whether handlers return, log and raise values at the bounds of what can be stored."""
+    counts_hours: bool = False
+    """Whether what has ended is counted by the hour, and the counts are checked."""
+    has_reader: bool = False
+    """Whether a client follows the stream of changes."""
     must_cover: tuple[str, ...] = field(default=())
     """What a batch of seeds must have covered, or it proves nothing."""
+
+    @property
+    def is_peaceful(self) -> bool:
+        """Whether every process goes on and reaches the database: then no run is lost."""
+        return not self.faults and self.fault_rates.is_peaceful
 
 
 class FaultInjector:
@@ -66,7 +92,12 @@ class FaultInjector:
         self._scenario = scenario
         self._faults = [name for name, weight in scenario.faults.items() for _ in range(weight)]
         self._generation = [0] * len(scenario.roles)
+        self._calm = FILE if scenario.fault_rates is FILE else NO_FAULTS
+        self._commands = 0
         self._back_at = [0.0] * len(scenario.roles)
+        self._machines = scenario.machines or tuple(range(len(scenario.roles)))
+        self._suspended_until = [0.0] * len(scenario.roles)
+        """Of each machine."""
 
     def run(self) -> None:
         random = self._world.random
@@ -84,12 +115,12 @@ class FaultInjector:
     def restart_ended(self, *, at_once: bool = False) -> None:
         """Start a new process in place of one that has ended, after a while, as a service manager does."""
         now, random = self._world.scheduler.now, self._world.random
-        for place, node in enumerate(self._world.nodes):
+        for place, node in enumerate(self._world.nodes[: len(self._scenario.roles)]):
             if node.engine.drained.is_set():
                 if node.is_wanted:
                     raise InvariantViolated(f"{node.name} left without being asked to")
                 node.asked_to_stop.set()
-            if not node.is_dead:
+            if not node.is_dead or self._suspended_until[self._machines[place]] > now:
                 continue
             if not self._back_at[place]:
                 self._back_at[place] = now + random.random() * 4.0
@@ -100,7 +131,7 @@ class FaultInjector:
         """Inject nothing from now on."""
         self._world.log("no more faults")
         for client in self._world.clients:
-            client.fault_rates = NO_FAULTS
+            client.fault_rates = self._calm
             client.planned_fault = None
         self._world.loses_next_term = False
         self.restart_ended(at_once=True)
@@ -109,8 +140,9 @@ class FaultInjector:
         self._generation[place] += 1
         self._back_at[place] = 0.0
         name = f"n{place + 1}.{self._generation[place]}"
-        node = Node(self._world, name, self._scenario.roles[place])
-        node.fault_rates = NO_FAULTS if self._world.faults_ended else self._scenario.fault_rates
+        program = self._scenario.programs[place] if self._scenario.programs else None
+        node = Node(self._world, name, self._scenario.roles[place], program=program)
+        node.fault_rates = self._calm if self._world.faults_ended else self._scenario.fault_rates
         self._world.place_node(place, node)
         node.start()
 
@@ -177,6 +209,37 @@ class FaultInjector:
             lambda node: lambda: node.suspend(self._long_seconds(), asleep=True),
         )
 
+    def suspend_machine(self) -> None:
+        """All processes of one machine; its network may come back later than they do."""
+        now, random = self._world.scheduler.now, self._world.random
+        machine = random.choice(self._machines)
+        if self._suspended_until[machine] > now:
+            return
+        seconds = random.choice((3.0, 5.0, 7.0, 9.0))
+        offline_seconds = random.choice((0.0, 0.0, 6.0, 9.0))
+        self._suspended_until[machine] = now + seconds
+        for place, node in enumerate(self._world.nodes[: len(self._machines)]):
+            if self._machines[place] == machine and not node.is_dead:
+                node.suspend(seconds, asleep=True)
+                if offline_seconds:
+                    node.disconnect(seconds + offline_seconds, silently=random.random() < 0.3)
+        self._world.coverage["a machine was suspended"] += 1
+
+    def run_in_foreground(self) -> None:
+        """A person types a command, and may kill it soon."""
+        random = self._world.random
+        self._commands += 1
+        command = ForegroundCommand(self._world, f"c{self._commands}")
+        command.fault_rates = self._scenario.fault_rates
+        self._world.clients.append(command)
+        command.start()
+        if random.random() < 0.3:
+            self._world.scheduler.spawn("kill", self, partial(self._kill_later, command))
+
+    def _kill_later(self, command: ForegroundCommand) -> None:
+        self._world.scheduler.sleep(self._world.random.random() * 8.0)
+        command.crash()
+
     def disconnect(self) -> None:
         node = self._pick_node()
         if node is not None:
@@ -202,10 +265,23 @@ class FaultInjector:
         self._world.loses_next_term = True
 
     def step_database_clock(self) -> None:
+        self._step_database_clock((-300.0, -6.0, -2.0, 0.9, 1.9, 3.0, 10.0, 30.0))
+
+    def step_database_clock_by_hours(self) -> None:
+        """So that hours are over, are counted, and come again."""
+        self._step_database_clock((-4200.0, -1800.0, 1800.0, 4200.0, 4200.0))
+
+    def step_clock_a_little(self) -> None:
+        """Less than a second, the database's or that of a process."""
         random = self._world.random
-        seconds = random.choice((-300.0, -6.0, -2.0, 3.0, 10.0, 30.0))
-        self._world.database_clock.step(seconds)
-        self._stepped(f"the database's clock steps by {seconds:+.0f} s", seconds)
+        seconds = random.choice((-0.9, -0.3, -0.05, 0.05, 0.3, 0.9))
+        node = self._pick_node() if random.random() < 0.3 else None
+        if node is None:
+            self._step_database_clock((seconds,))
+        else:
+            node.clock.step(seconds)
+        kind = "back" if seconds < 0 else "forward"
+        self._world.coverage[f"a clock stepped {kind} by less than a second"] += 1
 
     def step_node_clock(self) -> None:
         node = self._pick_node()
@@ -222,6 +298,11 @@ class FaultInjector:
                 node.engine.hurry()
 
     # --- helpers --------------------------------------------------------------------------------
+
+    def _step_database_clock(self, choices: tuple[float, ...]) -> None:
+        seconds = self._world.random.choice(choices)
+        self._world.database_clock.step(seconds)
+        self._stepped(f"the database's clock steps by {seconds:+g} s", seconds)
 
     def _stepped(self, sentence: str, seconds: float) -> None:
         self._world.log(sentence)

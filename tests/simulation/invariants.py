@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simulation.jobs import JOBS
+from simulation.bulk_cancels import WAITING_ONLY
 from simulation.violations import InvariantViolated
 from tsuzuki.engine.task import Task
 from tsuzuki.engine.worker.step import WorkerStep
@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from simulation.world import World
 
 HELD = frozenset({RunState.ASSIGNED, RunState.RUNNING})
+LOSSES = frozenset({Reason.WORKER_LOST, Reason.NOT_CONFIRMED})
 EXCUSED_SECONDS = 12.0
 """So long after a fault it still excuses a missed deadline: longer than any timeout of the engine."""
+
+FIRST_READING_SECONDS = 2.0
+"""By then a process that has started has read the database's clock."""
 
 
 @dataclass
@@ -42,7 +46,8 @@ LeadershipRow = tuple[int, str | None, str]
 
 LAST_SEEN_SQL = (
     "SELECT epoch, holder, lease_expires_at, (SELECT coalesce(max(seq), 0) FROM sim_changes),"
-    " (SELECT coalesce(max(id), 0) FROM sim_rows) FROM leadership"
+    " (SELECT coalesce(max(id), 0) FROM sim_rows),"
+    " (SELECT max(seq) FROM sim_definitions) FROM leadership"
 )
 CHANGES_SQL = (
     "SELECT seq, run_id, before_state, state, before_version, version, moved_as, moved_by,"
@@ -69,39 +74,47 @@ class Invariants:
         self._world = world
         self._raw = world.store.raw
         self.runs: dict[int, ObservedRun] = {}
+        self.moves: list[tuple[int, int, str]] = []
+        """The run, version and new state of every move, in the order of commits."""
         self.executed_runs: set[int] = set()
-        self._held_by_job: Counter[int] = Counter()
-        self._held_by_key: Counter[tuple[int, str]] = Counter()
+        self.frozen_runs: set[int] = set()
+        """Covered by a bulk cancel that is confirmed: they are not assigned any more."""
+        self._held_by_job: Counter[str] = Counter()
+        self._held_by_key: Counter[tuple[str, str]] = Counter()
         self._ticks: set[tuple[int, str]] = set()
         self._keys: set[str] = set()
         self._retried: set[int] = set()
         self._changes_seen = 0
         self._rows_seen = 0
-        self._leadership = self._last_seen()[0]
+        self._leadership, *_, self._definitions_seen = self._last_seen()
+        self._term_began_at = 0.0
 
     # --- after a commit -------------------------------------------------------------------------
 
     def after_commit(self, client: "Client", changes: int) -> list[str]:
         """Check every invariant against what this commit changed. Answers the kinds of its moves."""
-        lead, last_moved, last_written = self._last_seen()
+        lead, last_moved, last_written, last_defined = self._last_seen()
+        if last_defined != self._definitions_seen:
+            self._definitions_seen = last_defined
+            self._world.definitions.read_changes()
         self._check_terms(lead)
         self._leadership = lead
         self._check_fencing(client, lead, changes)
         kinds = self._on_changes(lead[0]) if last_moved != self._changes_seen else []
         if last_written != self._rows_seen:
             self._check_handler_rows()
+        self._world.promises.check()
         return kinds
 
     def is_new_term(self) -> bool:
         """Whether the transaction that is open has taken the lease."""
         return self._last_seen()[0][0] != self._leadership[0]
 
-    def _last_seen(self) -> tuple[LeadershipRow, int, int]:
-        """The leadership row, the last recorded change, and the last row of a handler."""
-        epoch, holder, expires, last_moved, last_written = self._raw.execute(
-            LAST_SEEN_SQL
-        ).fetchone()
-        return (epoch, holder, expires), last_moved, last_written
+    def _last_seen(self) -> tuple[LeadershipRow, int, int, int]:
+        """The leadership row, the last recorded change, the last row of a handler, and the last change of a job."""
+        epoch, holder, expires, *last = self._raw.execute(LAST_SEEN_SQL).fetchone()
+        last_moved, last_written, last_defined = last
+        return (epoch, holder, expires), last_moved, last_written, last_defined
 
     def _check_terms(self, lead: LeadershipRow) -> None:
         """A term begins after the lease of the last one, and its holder does not act as leader any more."""
@@ -113,6 +126,7 @@ class Invariants:
         if lead[0] != before_epoch + 1:
             self._violated(f"epoch {lead[0]} followed {before_epoch}")
         self._world.coverage["a term began"] += 1
+        self._term_began_at = self._world.scheduler.now
         if before_holder is None:
             return
         self._world.coverage["a lease ran out and another took over"] += 1
@@ -159,7 +173,8 @@ class Invariants:
             (run_id,),
         ).fetchone()
         self.runs[run_id] = ObservedRun(job_id=job_id, key=concurrency_key)
-        self._world.log(f"run {run_id} of {JOBS[job_id - 1].name} is created by {trigger} ({tick})")
+        name = self._world.definitions.name(job_id)
+        self._world.log(f"run {run_id} of {name} is created by {trigger} ({tick})")
         if trigger == "time":
             self._once(self._ticks, (job_id, tick), f"job {job_id}: a second run of {tick}")
         if key is not None:
@@ -191,28 +206,33 @@ class Invariants:
             self._violated(f"run {run_id}: started under epoch {run.epoch}, ended {moved_epoch}")
         self._check_limits(run, target)
         run.state, run.version = target, version  # type: ignore[assignment]
+        self.moves.append((run_id, version, state))  # type: ignore[arg-type]
         run.worker_id = worker_id  # type: ignore[assignment]
         if target is RunState.RUNNING:
             run.epoch = moved_epoch  # type: ignore[assignment]
+        if target is RunState.ASSIGNED:
+            self._check_assigned(run_id, run)  # type: ignore[arg-type]
+        if source is RunState.RUNNING and moved_by == WAITING_ONLY:
+            self._violated(f"run {run_id} was RUNNING, and canceled among those that wait")
         self._count(kind, reason)
-        if reason == Reason.WORKER_LOST:
-            self._check_lost_run(run_id)  # type: ignore[arg-type]
+        self._check_lost_run(run_id, reason)  # type: ignore[arg-type]
         return kind
 
     def _check_limits(self, run: ObservedRun, target: RunState) -> None:
-        """Assigned and running runs of a job, and of one of its keys, stay within the limits."""
+        """Assigned and running runs of a job, and of one of its keys, stay within the limits, by its name: they hold
+        for a job that was removed and added again."""
         was, will = run.state in HELD, target in HELD
         if was == will:
             return
         change = 1 if will else -1
-        spec = JOBS[run.job_id - 1]
-        self._held_by_job[run.job_id] += change
+        spec = self._world.definitions.specs[run.job_id]
+        self._held_by_job[spec.name] += change
         limit = spec.concurrency_limit
-        if limit is not None and self._held_by_job[run.job_id] > limit:
-            self._violated(f"{spec.name}: {self._held_by_job[run.job_id]} runs at once")
+        if limit is not None and self._held_by_job[spec.name] > limit:
+            self._violated(f"{spec.name}: {self._held_by_job[spec.name]} runs at once")
         if spec.max_concurrent_per_key is None or run.key is None:
             return
-        key = (run.job_id, run.key)
+        key = (spec.name, run.key)
         self._held_by_key[key] += change
         if self._held_by_key[key] > spec.max_concurrent_per_key:
             self._violated(f"{spec.name}: {self._held_by_key[key]} runs of {run.key} at once")
@@ -230,20 +250,61 @@ class Invariants:
             if not is_right:
                 self._violated(f"run {run_id} was fenced and wrote a row")
 
-    def _check_lost_run(self, run_id: int) -> None:
-        """A run that is failed as lost executes nowhere: its worker has stopped it before."""
+    def _check_lost_run(self, run_id: int, reason: Reason | None) -> None:
+        """No run is lost without a fault. A run that is failed as lost executes nowhere: its worker has stopped it
+        before."""
+        if reason in LOSSES and self._world.scenario.is_peaceful:
+            self._violated(f"run {run_id} was lost without a fault: {reason}")
+        if reason != Reason.WORKER_LOST:
+            return
         for node in self._world.nodes:
             execution = node.executions.get(run_id)
-            if execution is None or execution.is_ended or node.is_dead or self._is_excused(node):
+            if execution is None or execution.is_ended or node.is_dead:
+                continue
+            if self._is_recent(node.suspended_at):
+                self._world.promises.stop_lost(node, execution)
+            if self._is_excused(node):
+                continue
+            if self._may_have_missed_step():
                 continue
             self._violated(
                 f"run {run_id} was failed as lost, and {node.name} is still executing it"
             )
 
+    def led_since(self) -> float:
+        """Since when the current leader leads; infinite if none does."""
+        leads = any(n.engine.lease.term is not None for n in self._world.nodes if not n.is_dead)
+        return self._term_began_at if leads else float("inf")
+
+    def is_executed(self, run_id: int) -> bool:
+        """Whether a handler of this run goes on anywhere."""
+        found = [
+            n.executions[run_id]
+            for n in self._world.nodes
+            if not n.is_dead and run_id in n.executions
+        ]
+        return any(not execution.is_ended for execution in found)
+
+    def is_running(self, run_id: int) -> bool:
+        return self.runs[run_id].state is RunState.RUNNING
+
+    def _check_assigned(self, run_id: int, run: ObservedRun) -> None:
+        """A run is assigned only to a worker that may have it, and not after a bulk cancel that covers it."""
+        spec = self._world.definitions.specs[run.job_id]
+        node = self._world.workers[run.worker_id or ""]
+        if run_id in self.frozen_runs:
+            self._violated(f"run {run_id} was assigned after its bulk cancel was confirmed")
+        needed = spec.options.get("program") if self._world.scenario.programs else None
+        has_program = needed in (None, node.program)
+        may_have = node.only_job in (None, spec.name) and spec.tags <= node.role.tags
+        if not (may_have and has_program):
+            self._violated(f"{node.name} may not have a run of {spec.name}")
+
     # --- reported by a process ------------------------------------------------------------------
 
     def on_execution(self, node: "Node", task: Task) -> None:
         self._once(self.executed_runs, task.run.id, f"run {task.run.id} is executed twice")
+        self._world.coverage["a foreground engine executed a run"] += node.only_job is not None
 
     def on_worker_step(self, node: "Node", step: WorkerStep) -> None:
         """An end that was confirmed to a worker is stored."""
@@ -265,12 +326,19 @@ class Invariants:
     # --- helpers --------------------------------------------------------------------------------
 
     def _is_excused(self, node: "Node") -> bool:
-        """Whether it could not keep its deadlines: it was suspended, or the database's clock stepped while
-        it was disconnected and made its silence look longer than it was."""
-        if self._is_recent(node.suspended_at) or self._is_recent(self._world.settings_changed_at):
-            return True
-        has_stepped = self._is_recent(self._world.database_clock.stepped_at)
-        return has_stepped and self._is_recent(node.last_fault_at)
+        """Whether it could not keep its deadlines: it was suspended, or they were changed."""
+        return self._is_recent(node.suspended_at) or self._is_recent(
+            self._world.settings_changed_at
+        )
+
+    def _may_have_missed_step(self) -> bool:
+        """Whether the process that acts now may not have read the database's clock before that stepped."""
+        acting = self._world.scheduler.current
+        started_at = max(
+            (node.started_at for node in self._world.nodes if acting and node is acting.owner),
+            default=0.0,
+        )
+        return started_at + FIRST_READING_SECONDS > self._world.database_clock.stepped_at > 0.0
 
     def _is_recent(self, moment: float) -> bool:
         return moment > self._world.scheduler.now - EXCUSED_SECONDS

@@ -11,6 +11,10 @@ ALLOW = ConcurrencyPolicy.ALLOW
 TWICE = RetryPolicy(max_retries=2, initial_seconds=0.5, factor=2.0, jitter=0.5)
 ONCE = RetryPolicy(max_retries=1, initial_seconds=1.0)
 
+TAG = "gpu"
+PROGRAM = "script"
+"""The one whose `__main__` has the function of a job."""
+
 JOBS: tuple[JobSpec, ...] = (
     spec("steady", schedule=parse_schedule("every 2s"), retry=ONCE),
     spec(
@@ -40,6 +44,14 @@ JOBS: tuple[JobSpec, ...] = (
     ),
     spec("result", on_event="news", retry=TWICE, priority=1),
     spec("overheard", on_event="news", concurrency_policy=ALLOW, max_concurrent=3),
+    spec("tagged", concurrency_policy=ALLOW, tags=frozenset({TAG}), retry=ONCE),
+    spec(
+        "scripted",
+        handler="python",
+        options={"function": "__main__:work", "program": PROGRAM},
+        concurrency_policy=ALLOW,
+        retry=ONCE,
+    ),
 )
 """The id of a job is its position, counted from one."""
 

@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from tsuzuki.engine.process import Engine
 from tsuzuki.engine.role import Role
 from tsuzuki.engine.worker.identity import WorkerIdentity
 from tsuzuki.engine.worker.step import WorkerStep
+from tsuzuki.model.abilities import Abilities
 from tsuzuki.model.errors import TsuzukiError, Unreachable
 from tsuzuki.store.leadership import Term
 
@@ -24,14 +25,22 @@ if TYPE_CHECKING:
 
 
 class Node(Client):
-    def __init__(self, world: "World", name: str, role: Role) -> None:
+    def __init__(
+        self, world: "World", name: str, role: Role, *, program: str | None = None
+    ) -> None:
         super().__init__(world, name)
+        self.program = program
+        has_programs = bool(world.scenario.programs)
+        abilities = Abilities(kinds=frozenset({"command", "python"}), program=program)
         self.role = role
         self.executions: dict[int, SimulatedExecution] = {}
         self.listener: SimulatedListener | None = None
         self.term: Term | None = None
         """Under which it leads, during a round."""
         self.asked_to_stop = threading.Event()
+        self.started_at = world.scheduler.now
+        self.only_job = role.only_job
+        """The one job that it may execute; None: any."""
         self.was_drained = False
         """Whether an operator may have drained it."""
         self._identities = 0
@@ -44,6 +53,7 @@ class Node(Client):
             role=role,
             software_version="simulated",
             metrics=CheckedMetrics(self),
+            find_abilities=(lambda _packages: abilities) if has_programs else None,
         )
         self.engine.settings._lock = FiberLock(self)  # type: ignore[assignment]
         self.engine.worker._local_start_lock = FiberLock(self)  # type: ignore[assignment]
@@ -62,17 +72,20 @@ class Node(Client):
         return self.engine.worker.accepting and not self.engine.drained.is_set()
 
     def start(self) -> None:
+        self.started_at = self.world.scheduler.now
         self.world.log(f"{self.name} starts")
         self.world.scheduler.spawn("main", self, self._live)
 
     def new_identity(self) -> WorkerIdentity:
         self._identities += 1
+        self.world.workers[f"{self.name}-{self._identities}"] = self
         return WorkerIdentity(
             id=f"{self.name}-{self._identities}",
             host=self.name,
             pid=1,
             capacity=self.role.capacity,
             tags=self.role.tags,
+            only_job=self.role.only_job,
             software_version="simulated",
         )
 
@@ -99,12 +112,18 @@ class Node(Client):
             self.world.log(f"{self.name} shuts down")
             self.engine.shut_down()
             self.world.coverage["a process shut down cleanly"] += 1
-        self.is_dead = True
-        self.world.log(f"{self.name} has ended")
-        self.world.scheduler.end_all_of(self)
+        self.end()
+
+    def end(self) -> None:
+        """Its process has ended by itself."""
+        if not self.is_dead:
+            self.is_dead = True
+            self.world.log(f"{self.name} has ended")
+            self.world.scheduler.end_all_of(self)
 
     def _led(self, term: Term, *, woken: bool = False) -> LeaderRound:
         self.term = term
+        self.world.coverage["a foreground engine led"] += self.only_job is not None
         try:
             return self._tick(term, woken=woken)
         finally:
@@ -120,6 +139,10 @@ class SimulatedEngine(Engine):
 
     def _new_identity(self) -> WorkerIdentity:
         return self._node.new_identity()
+
+    def _steps(self) -> dict[str, Callable[[], float]]:
+        """Without the reports of failing loops: they touch no run, and would only make every trace longer."""
+        return {name: step for name, step in super()._steps().items() if name != "health"}
 
 
 class SteppedLoop(Loop):
@@ -198,6 +221,12 @@ class CheckedMetrics:
     def count_round(self, done: LeaderRound) -> None:
         if done.rescued:
             self._node.world.coverage["a leader rescued"] += done.rescued
+
+    def watch_loop(self, loop: str, is_failing: Callable[[], bool]) -> None:
+        """Not checked here: metrics are only read by tests of the real ones."""
+
+    def watch_wal(self, file: str, wal_bytes: Callable[[], int]) -> None:
+        """As above."""
 
     def count_error(self, loop: str) -> None:
         problem = sys.exception()

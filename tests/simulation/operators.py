@@ -4,7 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from simulation.bulk_cancels import BulkCancels
 from simulation.client import Client
+from simulation.job_edits import JobEdits
+from simulation.library_use import LibraryUse
 from simulation.violations import InvariantViolated
 from tsuzuki.model.errors import Conflict, NotFound, Unreachable, UsageError
 from tsuzuki.services.events import Events
@@ -36,6 +39,8 @@ SETTING_CHANGES = (
     ("poll_interval_seconds", (2.0, 5.0)),
 )
 
+SILENCE_LIMITS = (("worker_ttl_seconds", (4.0, 14.0)), ("worker_grace_seconds", (2.0, 4.0)))
+
 
 class Operator(Client):
     def __init__(self, world: "World", name: str) -> None:
@@ -45,13 +50,15 @@ class Operator(Client):
         self._workers = Workers(database=self.database, actor=name)
         self._settings = Settings(database=self.database, actor=name)
         self._requests = 0
+        self._others = (JobEdits(self), BulkCancels(self), LibraryUse(self))
 
     def run(self, acts: "tuple[str, ...]", every_seconds: float) -> None:
         """Act at random times, until the faults end."""
         random = self.world.random
         first = ["emit", "submit"]
         while not self.world.faults_ended:
-            act: Callable[[], None] = getattr(self, first.pop() if first else random.choice(acts))
+            name = first.pop() if first else random.choice(acts)
+            act = self._act(name)
             try:
                 act()
             except (Conflict, NotFound, UsageError) as answer:
@@ -59,6 +66,11 @@ class Operator(Client):
             except Unreachable:
                 self.world.coverage["an operator got no reply"] += 1
             self.world.scheduler.sleep(0.1 if first else random.random() * 2 * every_seconds)
+
+    def _act(self, name: str) -> Callable[[], None]:
+        acts = (getattr(one, name, None) for one in (self, *self._others))
+        found: Callable[[], None] = next(act for act in acts if act is not None)
+        return found
 
     # --- acts -----------------------------------------------------------------------------------
 
@@ -78,6 +90,16 @@ class Operator(Client):
         if request.idempotency_key is not None:
             self._check_same("run", request.idempotency_key, submission.run_id)
 
+    def submit_tagged(self) -> None:
+        self._submit_plain("tagged")
+
+    def submit_scripted(self) -> None:
+        self._submit_plain("scripted")
+
+    def _submit_plain(self, job: str) -> None:
+        self.world.log(f"{self.name} submits a run of {job}")
+        self.world.ledger.runs[self._runs.submit(Request(job=job)).run_id] = job
+
     def emit(self) -> None:
         self._requests += 1
         key = f"{self.name}-{self._requests // 2}"
@@ -92,8 +114,12 @@ class Operator(Client):
     def cancel(self) -> None:
         run_id = self._some_run(live=True)
         self.world.log(f"{self.name} cancels run {run_id}")
-        self._runs.cancel(run_id)
-        self.world.ledger.canceled.add(run_id)
+        is_canceled = self._runs.cancel(run_id).state.is_final
+        if is_canceled:
+            self.world.ledger.canceled.add(run_id)
+        else:
+            self.world.coverage["a cancel was requested"] += 1
+        self.world.promises.stop_canceled(run_id, is_requested=not is_canceled)
 
     def retry(self) -> None:
         run_id = self._some_run(live=False)
@@ -119,6 +145,15 @@ class Operator(Client):
         self.world.settings_changed_at = self.world.scheduler.now + 6.0
         self._settings.set(key, self.world.random.choice(values))
         self.world.coverage["settings were changed"] += 1
+
+    def change_silence_limits(self) -> None:
+        """Longer or shorter, while workers may be cut off: no missed deadline is excused."""
+        random = self.world.random
+        key, values = random.choice(SILENCE_LIMITS)
+        value = random.choice(values)
+        self.world.log(f"{self.name} sets {key} to {value}")
+        self._settings.set(key, value)
+        self.world.coverage["silence limits were changed"] += 1
 
     # --- helpers --------------------------------------------------------------------------------
 

@@ -5,15 +5,15 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING
 
+from simulation.bulk_cancels import check_audit
 from simulation.invariants import CHANGES_SQL, steps_of
 from simulation.jobs import JOBS
+from simulation.statistics import end_the_hour, is_counted, seconds_behind
 from simulation.violations import InvariantViolated
-from support.moving_clock import NOON
 from tsuzuki.model.losses import Losses
 from tsuzuki.model.retry import decide_retry
-from tsuzuki.model.schedule import Schedule
 from tsuzuki.model.states import Reason, RunState
-from tsuzuki.store.sql.stored_values import to_text
+from tsuzuki.services import job_changes
 
 if TYPE_CHECKING:
     from simulation.world import World
@@ -35,9 +35,11 @@ LEADERLESS_SECONDS = 25.0
 
 
 def check_quiescence(world: "World") -> None:
+    _wait_until(world, world.write_lock.is_free.is_set)
     if not _wait_until(world, lambda: _has_leader(world), LEADERLESS_SECONDS):
         raise InvariantViolated("there is no leader")
     _correct_database_clock(world)
+    _enable_jobs(world)
     if not _wait_until(world, lambda: _ticks_are_planned(world)):
         raise InvariantViolated("ticks that are due are not planned")
     _remove_schedules(world)
@@ -50,10 +52,16 @@ def check_quiescence(world: "World") -> None:
     world.coverage["a worker asked to go on"] += continuations.get(0, 0)
     world.coverage["a run was confirmed"] += continuations.get(1, 0)
     _check_history(world)
-    for job_id, schedule, planned_until in _schedules(world):
-        _check_ticks(world, job_id, schedule, planned_until)
+    world.definitions.check_ticks()
     _check_confirmed(world)
     _check_retries(world)
+    check_audit(world)
+    if (reader := world.reader) and not _wait_until(world, reader.has_every_move):
+        raise InvariantViolated("the stream does not deliver the last moves")
+    if world.scenario.counts_hours:
+        end_the_hour(world)
+        if not _wait_until(world, lambda: is_counted(world)):
+            raise InvariantViolated("the hourly statistics differ from what has ended")
 
 
 def _wait_until(
@@ -75,32 +83,32 @@ def _has_leader(world: "World") -> bool:
 def _correct_database_clock(world: "World") -> None:
     """Otherwise runs that were due when the clock was set back would wait until that time comes again."""
     behind = -world.database_clock.ahead_seconds
+    if world.scenario.counts_hours:
+        behind = max(behind, seconds_behind(world))
     if behind > LATE_SECONDS:
         world.log(f"the database's clock is corrected by {behind:.0f} s")
         world.database_clock.step(behind)
-
-
-def _schedules(world: "World") -> Iterator[tuple[int, Schedule, str]]:
-    """Each scheduled job: its id, its schedule, and until when it is planned."""
-    for job_id in world.scheduled:
-        schedule = JOBS[job_id - 1].schedule
-        (planned_until,) = world.store.raw.execute(
-            "SELECT planned_until FROM job_definitions WHERE id = ?", (job_id,)
-        ).fetchone()
-        if schedule is not None:
-            yield job_id, schedule, planned_until
 
 
 def _ticks_are_planned(world: "World") -> bool:
     overdue = world.database_clock.now() - timedelta(seconds=LATE_SECONDS)
     return all(
         schedule.next_after(datetime.fromisoformat(planned_until)) > overdue
-        for _, schedule, planned_until in _schedules(world)
+        for schedule, planned_until in world.definitions.scheduled()
     )
+
+
+def _enable_jobs(world: "World") -> None:
+    """Otherwise their runs would wait."""
+    for spec in [spec for spec in world.definitions.present() if not spec.enabled]:
+        with world.store.write() as connection:
+            job_changes.set_enabled(connection, spec.name, True, actor="world")
+    world.definitions.read_changes()
 
 
 def _remove_schedules(world: "World") -> None:
     """Otherwise new runs would never end. Ticks planned until now are still checked."""
+    world.definitions.close()
     world.store.raw.execute(
         "UPDATE job_definitions SET schedule = NULL, version = version + 1 WHERE schedule IS NOT NULL"
     )
@@ -139,34 +147,10 @@ def _check_history(world: "World") -> None:
         raise InvariantViolated("the history differs from the recorded changes")
 
 
-def _check_ticks(world: "World", job_id: int, schedule: Schedule, planned_until: str) -> None:
-    """Each tick is there once, as a run or as a recorded skip, as far as the job is planned."""
-    due = list(_ticks(schedule, NOON, planned_until))
-    covered: list[str] = []
-    for first, count, last in world.store.raw.execute(
-        "SELECT scheduled_for, covers_ticks, covers_until FROM job_runs"
-        " WHERE job_definition_id = ? AND trigger = 'time' ORDER BY scheduled_for",
-        (job_id,),
-    ):
-        ticks = [tick for tick in due if first <= tick <= (last or first)]
-        if len(ticks) != count:
-            raise InvariantViolated(
-                f"job {job_id}: {first} stands for {count} ticks, found {ticks}"
-            )
-        covered += ticks
-    if covered != due:
-        raise InvariantViolated(f"job {job_id}: ticks {sorted(set(due) ^ set(covered))} are wrong")
-
-
-def _ticks(schedule: Schedule, after: datetime, until: str) -> Iterator[str]:
-    while to_text(after := schedule.next_after(after)) <= until:
-        yield to_text(after)
-
-
 def _check_confirmed(world: "World") -> None:
     raw, ledger, runs = world.store.raw, world.ledger, world.invariants.runs
     for run_id, job in ledger.runs.items():
-        if run_id not in runs or JOBS[runs[run_id].job_id - 1].name != job:
+        if run_id not in runs or world.definitions.name(runs[run_id].job_id) != job:
             raise InvariantViolated(f"run {run_id} of {job} was confirmed and is not stored")
     for run_id in ledger.canceled:
         if runs[run_id].state is not RunState.CANCELED:
@@ -189,13 +173,16 @@ def _check_confirmed(world: "World") -> None:
 
 
 def _check_retries(world: "World") -> None:
-    retried = {row[0] for row in world.store.raw.execute("SELECT retry_of FROM job_runs")}
-    for run_id, job_id, state, reason, retries_used, counted, free in world.store.raw.execute(
+    """A run that ends while its cancel is requested, by an operator or by the leader, is not retried."""
+    raw = world.store.raw
+    retried = {row[0] for row in raw.execute("SELECT retry_of FROM job_runs")}
+    requested = {row[0] for row in raw.execute("SELECT run_id FROM sim_cancel_requests")}
+    for run_id, job_id, state, reason, retries_used, counted, free in raw.execute(
         "SELECT id, job_definition_id, state, reason, retries_used, losses, losses_free"
         " FROM job_runs WHERE state IN ('FAILED', 'TIMED_OUT')"
     ):
         retry = decide_retry(
-            JOBS[job_id - 1].retry,
+            world.definitions.specs[job_id].retry,
             state=RunState(state),
             reason=Reason(reason),
             retries_used=retries_used,
@@ -203,5 +190,6 @@ def _check_retries(world: "World") -> None:
             losses_max=LOSSES_MAX,
             random=Random(0),
         )
-        if retry is not None and run_id not in retried:
+        is_wanted = world.definitions.is_present(job_id) and run_id not in requested
+        if retry is not None and is_wanted and run_id not in retried:
             raise InvariantViolated(f"run {run_id} ended as {state} ({reason}) and was not retried")

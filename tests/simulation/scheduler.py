@@ -91,7 +91,7 @@ class Scheduler:
             self._end(fiber)
 
     def shift(self, owner: Owner, seconds: float) -> None:
-        """Delay all its fibers: its monotonic clock stood still for so long."""
+        """Delay all its fibers: their waits stood still for so long."""
         for fiber in self._fibers:
             if fiber.owner is owner:
                 fiber.wake_at += seconds

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from sqlalchemy import Connection, StaticPool, create_engine
 
 from simulation.jobs import JOBS, SETTINGS
+from simulation.row_locks import LOCKS_SQL, RowLocks, SeenConnection
 from support.factories import add_job
 from support.moving_clock import MovingClock
 from tsuzuki.model.clock import Clock
@@ -40,6 +41,25 @@ CREATE TRIGGER sim_continuation AFTER UPDATE OF continuation_state ON job_runs
 WHEN NEW.state = 'RUNNING' AND OLD.continuation_state <> NEW.continuation_state BEGIN
     INSERT INTO sim_continuations VALUES (NEW.id, NEW.continuation_state = 'NONE');
 END;
+CREATE TABLE sim_cancel_requests (run_id INTEGER);
+CREATE TRIGGER sim_cancel_request AFTER INSERT ON run_cancel_requests
+WHEN (SELECT finished_at IS NULL FROM job_runs WHERE id = NEW.run_id) BEGIN
+    INSERT INTO sim_cancel_requests VALUES (NEW.run_id);
+END;
+CREATE TABLE sim_definitions (
+    seq INTEGER PRIMARY KEY, job_id INTEGER, changed_at TEXT, is_deleted INTEGER
+);
+CREATE TRIGGER sim_definition AFTER UPDATE OF version ON job_definitions BEGIN
+    INSERT INTO sim_definitions (job_id, changed_at, is_deleted)
+    VALUES (NEW.id, NEW.updated_at, NEW.deleted_at IS NOT NULL);
+END;
+CREATE TRIGGER sim_new_definition AFTER INSERT ON job_definitions BEGIN
+    INSERT INTO sim_definitions (job_id, changed_at, is_deleted) VALUES (NEW.id, NEW.updated_at, 0);
+END;
+CREATE TRIGGER sim_progress AFTER UPDATE OF progress_processed ON job_runs
+WHEN NEW.progress_processed < OLD.progress_processed BEGIN
+    SELECT RAISE(ABORT, 'the progress of a run went back');
+END;
 CREATE TRIGGER sim_created AFTER INSERT ON job_runs BEGIN
     INSERT INTO sim_changes (run_id, state, version) VALUES (NEW.id, NEW.state, NEW.version);
 END;
@@ -57,7 +77,9 @@ class SharedStore:
     """One per test process."""
 
     def __init__(self) -> None:
-        self.raw = sqlite3.connect(":memory:", check_same_thread=False, cached_statements=512)
+        self.raw = sqlite3.connect(
+            ":memory:", check_same_thread=False, cached_statements=512, factory=SeenConnection
+        )
         self.raw.isolation_level = None
         self.raw.execute("PRAGMA foreign_keys = ON")
         self._clock: Clock = MovingClock()
@@ -65,6 +87,7 @@ class SharedStore:
         # Once: replacing a function makes the driver prepare every statement again.
         self.raw.create_function("tsuzuki_now", 1, self._now)
         self.engine = create_engine("sqlite://", creator=lambda: self.raw, poolclass=StaticPool)
+        self.row_locks = RowLocks(self.raw, self.engine.dialect)
         self._fill()
         self.connection = self.engine.connect()
         self.connection.begin()
@@ -118,13 +141,24 @@ class SharedStore:
             self.raw.execute("RELEASE write_transaction")
             self._is_writing = False
 
+    @contextmanager
+    def left_open(self) -> Iterator[None]:
+        """Inside a transaction that has written nothing yet: others have theirs meanwhile."""
+        self.raw.execute("RELEASE write_transaction")
+        self._is_writing = False
+        try:
+            yield
+        finally:
+            self._is_writing = True
+            self.raw.execute("SAVEPOINT write_transaction")
+
     def _now(self, offset_seconds: float) -> str:
         return to_text(self._clock.now() + timedelta(seconds=offset_seconds))
 
     def _fill(self) -> None:
         database = Database(self.engine, clock=self._clock)
         upgrade(database)
-        self.raw.executescript(OBSERVER_SQL)
+        self.raw.executescript(OBSERVER_SQL + LOCKS_SQL)
         for spec in JOBS:
             add_job(database, spec)
         with database.write() as connection:

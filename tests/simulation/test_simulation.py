@@ -3,18 +3,21 @@
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from simulation.command import replay_command
 from simulation.faults import Scenario
-from simulation.scenarios import SCENARIOS, seeds_of
+from simulation.scenarios import NAMED, SCENARIOS, seeds_of
 from simulation.world import simulate
 
 ROOT = Path(__file__).parents[2]
 SEEDS_EACH = 300
 """Of each scenario, in parts that can run in parallel."""
+
+NAMED_SEEDS = 60
 
 PARTS = 2
 
@@ -23,10 +26,29 @@ PARTS = 2
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_no_seed_violates_an_invariant(scenario: Scenario, part: int) -> None:
+    _search(scenario, seeds_of(scenario.name, SEEDS_EACH)[part::PARTS])
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("scenario", NAMED, ids=lambda scenario: scenario.name)
+def test_no_seed_of_a_named_scenario_violates_an_invariant(scenario: Scenario) -> None:
+    _search(scenario, range(NAMED_SEEDS))
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("scenario", NAMED, ids=lambda scenario: scenario.name)
+def test_no_further_seed_of_a_named_scenario_violates_an_invariant(scenario: Scenario) -> None:
+    _search(scenario, range(NAMED_SEEDS, 10 * NAMED_SEEDS))
+
+
+def _search(scenario: Scenario, seeds: Iterable[int]) -> None:
     coverage: Counter[str] = Counter()
-    for seed in seeds_of(scenario.name, SEEDS_EACH)[part::PARTS]:
-        result = simulate(seed)
-        assert result.violation is None, f"{result.violation}\nreplay: {replay_command(seed)}"
+    for seed in seeds:
+        result = simulate(seed, scenario=scenario)
+        assert result.violation is None, (
+            f"{result.violation}\nreplay: {replay_command(seed, scenario)}"
+        )
         coverage += result.coverage
     missing = [what for what in scenario.must_cover if not coverage[what]]
     assert not missing, f"not covered: {missing}"

@@ -8,30 +8,38 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from random import Random
+from typing import Any
 from unittest.mock import patch
 
 from simulation.client import Client
 from simulation.clocks import SimulatedClock
 from simulation.database_faults import ClientAutocommit, ClientDatabase
+from simulation.definitions import Definitions
 from simulation.faults import FaultInjector, Scenario
 from simulation.invariants import Invariants
 from simulation.jobs import SCHEDULED, SCHEDULED_AT_ONCE
 from simulation.node import Node, SimulatedListener, SteppedLoop
 from simulation.operators import Ledger, Operator
+from simulation.promises import Promises
 from simulation.quiescence import check_quiescence
 from simulation.scenarios import scenario_of
 from simulation.scheduler import Scheduler
 from simulation.shared_store import NO_CHANGES, shared_store
+from simulation.stream_reader import StreamReader
 from simulation.violations import InvariantViolated, Livelock
+from simulation.write_lock import WriteLock
 from tsuzuki.engine import process
-from tsuzuki.engine.leader import assigner
+from tsuzuki.engine.leader import assigner, bulk_canceler
+from tsuzuki.engine.leader import steps as leader_steps
 from tsuzuki.engine.worker import steps
+from tsuzuki.store.runs import runs
 from tsuzuki.store.schema.migrate import SchemaWatch
 from tsuzuki.store.sql.prepared import AnyConnection
 from tsuzuki.store.wakeups import channels, listeners
 
 WATCH_SECONDS = 0.3
 FLUSH_SECONDS = 1.0
+BULK_PAGE = 2
 WALK_MAX = 2
 """So few runs are read along the queue that blocked ones make the leader search by groups."""
 
@@ -58,30 +66,43 @@ class World:
         self.store = shared_store()
         self.coverage: Counter[str] = Counter()
         self.ledger = Ledger()
+        self.definitions = Definitions(self)
         self.invariants = Invariants(self)
+        self.promises = Promises(self)
         self.nodes: list[Node] = []
+        self.workers: dict[str, Node] = {}
+        """Every worker that was ever registered, by its id."""
         self.clients: list[Client] = []
         self.faults_ended = False
         self.unreachable_until = 0.0
         """Until when no process reaches the database."""
         self.loses_next_term = False
         """Whether the next term is confirmed to its leader and then lost, by a failover."""
+        self.write_lock = WriteLock(self.scheduler)
+        self.row_free_at: dict[int, float] = {}
+        """Since when no transaction holds the row of a run; infinite while one does."""
         self.settings_changed_at = float("-inf")
         self.pending_wakeups: set[str] = set()
+        self.writing: ClientDatabase | None = None
+        """Whose transaction is open."""
         self._trace = trace
-        self._scenario = scenario
+        self.scenario = scenario
         self.faults = FaultInjector(self, scenario)
+        self.reader = StreamReader(self) if scenario.has_reader else None
 
     def run(self) -> None:
         """A phase with faults, then one without, until quiescence."""
         self.faults.start_all()
         operator = Operator(self, "operator")
-        operator.fault_rates = self._scenario.fault_rates
+        operator.fault_rates = self.scenario.fault_rates
         self.clients.append(operator)
-        acts, seconds = self._scenario.acts, self._scenario.act_every_seconds
+        acts, seconds = self.scenario.acts, self.scenario.act_every_seconds
         self.scheduler.spawn("operator", operator, lambda: operator.run(acts, seconds))
+        if self.reader is not None:
+            self.clients.append(self.reader)
+            self.scheduler.spawn("reader", self.reader, self.reader.run)
         self.scheduler.spawn("faults", self.faults, self.faults.run)
-        self.scheduler.run_until(lambda: False, self.random.choice(self._scenario.fault_seconds))
+        self.scheduler.run_until(lambda: False, self.random.choice(self.scenario.fault_seconds))
         self.faults_ended = True
         self.faults.stop_faults()
         check_quiescence(self)
@@ -99,6 +120,11 @@ class World:
             fiber = self.scheduler.current
             who = f"{getattr(fiber.owner, 'name', 'faults')}/{fiber.name}" if fiber else "world"
             self._trace.append(f"{self.scheduler.now:8.3f}  {who:<18} {sentence}")
+
+    def let_others_commit(self) -> None:
+        """Inside a transaction, if it has written nothing yet."""
+        if self.writing is not None:
+            self.writing.let_others_commit()
 
     def on_lost_term(self, client: Client) -> None:
         self.loses_next_term = False
@@ -150,6 +176,9 @@ def simulate(
     return result
 
 
+_page_of = runs.page_of
+
+
 @cache
 def _schema_watch(_components: object) -> SchemaWatch:
     return SchemaWatch()
@@ -169,14 +198,26 @@ def _simulated_engine(world: World) -> Iterator[None]:
         node: Node = database.client  # type: ignore[assignment]
         return SimulatedListener(node)
 
+    def page_of(connection: AnyConnection, *arguments: Any, **options: Any) -> Any:
+        """Others commit between this read and the writes that follow it, as on a server."""
+        found = _page_of(connection, *arguments, **options)
+        world.let_others_commit()
+        return found
+
     logger = logging.getLogger("tsuzuki")
     level, logger.level = logger.level, logging.CRITICAL + 1
     with ExitStack() as stack:
+        stack.enter_context(world.store.row_locks.marked())
         stack.enter_context(patch.object(process, "Loop", SteppedLoop))
         stack.enter_context(patch.object(process, "SchemaWatch", _schema_watch))
         stack.enter_context(patch.object(steps, "WATCH_SECONDS", WATCH_SECONDS))
         stack.enter_context(patch.object(steps, "FLUSH_SECONDS", FLUSH_SECONDS))
         stack.enter_context(patch.object(assigner, "WALK_MAX", WALK_MAX))
+        if world.scenario.counts_hours:
+            stack.enter_context(patch.object(leader_steps, "ARCHIVE_INTERVAL_SECONDS", 1.0))
+        stack.enter_context(patch.object(bulk_canceler, "PAGE", BULK_PAGE))
+        stack.enter_context(patch.object(bulk_canceler, "TICK_SECONDS_MAX", 0.0))
+        stack.enter_context(patch.object(runs, "page_of", page_of))
         stack.enter_context(patch.object(channels, "notify", notify))
         stack.enter_context(patch.object(listeners, "listen", listen))
         try:

@@ -51,6 +51,7 @@ feeds:
       base_url: "http://127.0.0.1:{mastodon}"
       access_token: "${{SOAK:-{mastodon_token}}}"
       timeout: 2s
+      settling_time: 2s
 jobs:
   commits: {{type: commits, schedule: every 2s}}
   books: {{type: books, schedule: every 1s, queries: [python], max_per_run: 40, mail_limit: 40}}

@@ -31,7 +31,7 @@ QUERIES = {
         " WHERE limited_until IS NOT NULL"
     ),
     "post": text(
-        "SELECT state AS what, count(*) AS times, NULL AS until FROM feed_posts"
+        "SELECT state AS what, count(*) AS times, min(next_look_at) AS until FROM feed_posts"
         " WHERE state <> 'sent' GROUP BY 1 ORDER BY 1"
     ),
     "mail": text(

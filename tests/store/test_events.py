@@ -54,9 +54,18 @@ def test_the_same_key_again_answers_with_the_first_event(
 ) -> None:
     first, _ = emit(database, payload={"n": 1}, dedupe_key="a")
     clock.advance(60)
-    again, is_new = emit(database, "other.type", payload={"n": 2}, dedupe_key="a")
+    again, is_new = emit(database, payload={"n": 2}, dedupe_key="a")
     assert not is_new
     assert again == first
+
+
+def test_a_key_counts_among_the_events_of_its_type(database: Database) -> None:
+    created, _ = emit(database, "order.created", dedupe_key="order-7")
+    paid, is_new = emit(database, "order.paid", dedupe_key="order-7")
+    assert is_new
+    assert (paid.event_type, paid.id != created.id) == ("order.paid", True)
+    assert emit(database, "order.created", dedupe_key="order-7") == (created, False)
+    assert emit(database, "order.paid", dedupe_key="order-7") == (paid, False)
 
 
 def test_the_same_key_again_tells_whether_it_was_processed(database: Database) -> None:

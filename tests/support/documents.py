@@ -130,9 +130,16 @@ class Shell:
     def _words(self, line: str) -> list[str]:
         for written in [one for one in self.lookups if one in line]:
             self.values[written] = self.lookups.pop(written)(self)
-        reader = shlex.shlex(self.filled_in(line), posix=True, punctuation_chars=True)
+        substituted = re.sub(r"\$\(tsuzuki ([^)]*)\)", self._output_of, self.filled_in(line))
+        reader = shlex.shlex(substituted, posix=True, punctuation_chars=True)
         reader.whitespace_split = True
         return [self._expanded(word) for word in reader]
+
+    def _output_of(self, found: "re.Match[str]") -> str:
+        """What stands for `$(tsuzuki …)`."""
+        code, out = self._tsuzuki(shlex.split(found[1]), "")
+        assert code == 0, self.last
+        return out.strip()
 
     def _expanded(self, word: str) -> str:
         """`~` and the variables that are set; others are left to what is started."""
@@ -236,6 +243,8 @@ def is_endless(words: list[str]) -> bool:
     nouns = [word for word in words if not word.startswith("-")]
     if nouns[:1] == ["worker"]:
         return len(nouns) == 1
+    if nouns[:2] == ["web", "link"]:
+        return False
     return bool({nouns[0] if nouns else "", " ".join(nouns[:2])} & ENDLESS)
 
 

@@ -26,7 +26,12 @@ NOT_ON_PAGES = (
     *("web/security/authentication.py",),  # a page asks to sign in instead
     *("engine/executors", "engine/worker", "engine/run_context.py", "engine/run_until_idle.py"),
     *("engine/coordination", "store/wakeups", "store/sql/sqlite.py"),  # at the start of a process
-    *("store/backup.py", "services/local_engine.py", "services/metrics_server.py"),
+    *(
+        "store/backup.py",
+        "store/restore.py",
+        "services/local_engine.py",
+        "services/metrics_server.py",
+    ),
     *("services/api_requests.py", "services/webhooks.py"),
     *("collectors/codeindex/lsp", "collectors/codeindex/worktrees.py"),
 )

@@ -41,6 +41,7 @@ RUN = Run(
     retry_of=None,
     origin_id=None,
     idempotency_key=None,
+    work_key=None,
     concurrency_key=None,
     event_id=None,
     covers_ticks=1,

@@ -1,9 +1,11 @@
 """Factories of jobs, runs, workers and terms. Deterministic."""
 
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import Connection, update
 
+from tsuzuki.model.abilities import Abilities
 from tsuzuki.model.job import JobSource, JobSpec
 from tsuzuki.model.run import NewRun, RunRef
 from tsuzuki.model.states import RunState, Trigger
@@ -33,6 +35,14 @@ def make_schedule_unreadable(database: Database, job_id: int) -> None:
         connection.execute(changed.values(schedule=document, version=job_definitions.c.version + 1))
 
 
+def lose_last_change(database: Database, job_id: int, **columns: Any) -> None:
+    """As if a server had taken over that did not have it, and another change had got its version."""
+    changed = update(job_definitions).where(job_definitions.c.id == job_id)
+    updated_at = database.clock.now() - timedelta(milliseconds=1)
+    with database.write() as connection:
+        connection.execute(changed.values(updated_at=updated_at, **columns))
+
+
 def take_lead(database: Database, holder: str = "leader-1", lease_seconds: float = 60.0) -> Term:
     with database.write() as connection:
         term = leadership.take(connection, holder=holder, lease_seconds=lease_seconds)
@@ -52,6 +62,8 @@ def add_worker(
     *,
     capacity: int = 10,
     tags: frozenset[str] = frozenset(),
+    only_job: str | None = None,
+    abilities: Abilities | None = None,
 ) -> str:
     with database.write() as connection:
         workers.register(
@@ -61,6 +73,8 @@ def add_worker(
             pid=1,
             capacity=capacity,
             tags=tags,
+            only_job=only_job,
+            abilities=abilities,
             software_version="test",
         )
     return worker_id

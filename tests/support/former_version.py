@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support.archives import extract
 from tsuzuki.store.schema.migrate import ENGINE
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +24,7 @@ class FormerVersion:
         self.commit = commit_before_newest_migration()
         packed = _git("archive", "--format=tar", self.commit, "src")
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-            archive.extractall(folder, filter="data")
+            extract(archive, folder)
         self._source = folder / "src"
         # Once, and not while a test waits for a process.
         command = [sys.executable, "-m", "compileall", "-q", str(self._source)]

@@ -86,17 +86,84 @@ def straight(folder: Path, count: int, *, branch: str = "main", seed: int = 1) -
 
 def with_raw_commit(folder: Path, *, committed: str, authored: str = "1300000000 +0000") -> str:
     """Put a commit on `main` whose dates are any text at all, and return its id."""
-    git = ["git", "-C", str(folder)]
-    tree, parent = (
-        subprocess.run([*git, "rev-parse", name], check=True, capture_output=True).stdout.strip()
-        for name in ("main^{tree}", "main")
-    )
+    tree, parent = (_id(folder, name) for name in ("main^{tree}", "main"))
     raw = b"tree %s\nparent %s\nauthor A <a@x.org> %s\ncommitter C <c@x.org> %s\n\nOdd\n" % (
         tree,
         parent,
         authored.encode(),
         committed.encode(),
     )
+    return _put(folder, raw)
+
+
+AUTHOR_LINE = b"author A <a@x.org> 1300000000 +0000\n"
+COMMITTER_LINE = b"committer C <c@x.org> 1300000000 +0000\n"
+ODD_AUTHORS = (
+    *(
+        b"<a@x.org>",
+        b" <a@x.org>",
+        b"A <>",
+        b"A < a@x.org >",
+        b"A <a@x.org> x <b@x.org>",
+        b"A B",
+        b"",
+    ),
+    *(b"A <<a@x.org>>", b"A <a@x.org", b"A a@x.org>", b"A<a@x.org>", b"  A  B.,; <a@x.org>"),
+    *(
+        b"Tab\tA <a@x>",
+        b"CR\r <a@x.org>\r",
+        b"\x1b[31m\x07 <a@x>",
+        b"\x0b\x0c\x1c\x1e <a@x>",
+        b"A\0B <a@x>",
+    ),
+    *(b"\xff\xfe <x@\xff>", b"\xef\xbb\xbfA <a@x>", "\u2028\u0085\u00a0森 <a@x>".encode()),
+)
+ODD_DATES = (
+    *(b"0 +0000", b"2147483648 +0000", b"4294967296 +0000", b"253402300799 +0000"),
+    *(
+        b"1300000000",
+        b"1300000000 +9999",
+        b"1300000000 -9999",
+        b"1300000000 UTC",
+        b"1300000000 +100",
+    ),
+    *(b"  1300000000   +0100", b"1300000000.5 +0000", b"01300000000 +0000", b"253402300000 +0100"),
+)
+ODD_HEADERS = (
+    b"encoding ISO-8859-1\n",
+    b"encoding nonsense\n",
+    b"encoding UTF-16LE\n",
+    b"gpgsig -----BEGIN PGP SIGNATURE-----\n \n iQ\n -----END PGP SIGNATURE-----\n",
+    b"author Z <z@x> 1200000000 +0000\ncommitter Z <z@x> 1200000000 +0000\n",
+)
+ODD_MESSAGES = (b"", b"\n\n\n", b"a\0b\n", b"\0\0\n\n", b"a\r\nb\r\n", b"author Z <z@x> 1 +0000\n")
+
+
+def odd_commits(folder: Path) -> None:
+    """Put commits on `main` that no git would write and every git reads."""
+    people = [(b"author %s 1300000000 +0000\n" % author, COMMITTER_LINE) for author in ODD_AUTHORS]
+    dates = [(AUTHOR_LINE, b"committer C <c@x.org> %s\n" % date) for date in ODD_DATES]
+    headers = [
+        (b"author J\xf6rg <j@x.org> 1300000000 +0000\n", COMMITTER_LINE + line)
+        for line in ODD_HEADERS
+    ]
+    usual = AUTHOR_LINE + COMMITTER_LINE
+    raws = [b"".join((*lines, b"\nOdd\n")) for lines in (*people, *dates, *headers)]
+    raws += [usual + b"\n" + message for message in ODD_MESSAGES]
+    raws += [AUTHOR_LINE + b"\nx\n", COMMITTER_LINE + b"\nx\n", b"\nx\n"]
+    for raw in raws:
+        tree, parent = (_id(folder, name) for name in ("main^{tree}", "main"))
+        _put(folder, b"tree %s\nparent %s\n%s" % (tree, parent, raw))
+
+
+def _id(folder: Path, name: str) -> bytes:
+    command = ["git", "-C", str(folder), "rev-parse", name]
+    return subprocess.run(command, check=True, capture_output=True).stdout.strip()
+
+
+def _put(folder: Path, raw: bytes) -> str:
+    """Put a commit on `main` as it is written, and return its id."""
+    git = ["git", "-C", str(folder)]
     store = [*git, "hash-object", "-t", "commit", "-w", "--stdin", "--literally"]
     sha = subprocess.run(store, input=raw, check=True, capture_output=True).stdout.decode().strip()
     subprocess.run([*git, "update-ref", "refs/heads/main", sha], check=True)

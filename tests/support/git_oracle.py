@@ -74,7 +74,7 @@ def _row(folder: Path, sha: str) -> Row:
         if len(numbers) >= 3 and numbers[0].isdigit() and numbers[1].isdigit():
             added += int(numbers[0])
             deleted += int(numbers[1])
-    moment = datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = datetime.fromtimestamp(int(seconds or 0), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return Row(sha, _text(name), _text(email), moment, added, deleted)
 
 

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 from sqlalchemy import select, text
 
-from tsuzuki.model.run import Run, Transition
+from tsuzuki.model.run import Run, Transition, key_of_work
 from tsuzuki.model.states import MOVES, Actor, RunState, Trigger
 from tsuzuki.store import leadership
-from tsuzuki.store.rows import run_from, transition_from
+from tsuzuki.store.rows import TRANSITION_COLUMNS, run_from, transition_from
 from tsuzuki.store.runs.runs import SELECT_RUNS
 from tsuzuki.store.schema.tables import job_run_transitions
 from tsuzuki.store.sql.database import Database
@@ -24,7 +24,7 @@ def check_history(database: Database) -> list[Run]:
         runs = sorted((run_from(row) for row in rows), key=lambda run: run.id)
         moved: dict[int, list[Transition]] = defaultdict(list)
         for row in connection.execute(
-            select(job_run_transitions).order_by(
+            select(*(job_run_transitions.c[name] for name in TRANSITION_COLUMNS)).order_by(
                 job_run_transitions.c.run_id, job_run_transitions.c.version
             )
         ).mappings():
@@ -95,3 +95,5 @@ def _check_all(runs: Sequence[Run]) -> Iterator[str]:
             yield f"run {run.id} retries run {first.id}, which is {first.state}"
         if run.origin_id != (first.origin_id or first.id):
             yield f"run {run.id}: origin {run.origin_id}, but it retries run {first.id}"
+        if key_of_work(run) != key_of_work(first):
+            yield f"run {run.id}: other work by its key than run {first.id}, which it retries"

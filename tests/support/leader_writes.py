@@ -19,12 +19,13 @@ from support.factories import (
 from support.move_functions import BY_LEADER, LONG_AGO, MOVERS, states_taken
 from support.moving_clock import MovingClock
 from tsuzuki import store
+from tsuzuki.model.bulk import BulkResult, BulkVerb
 from tsuzuki.model.run import Started
-from tsuzuki.model.states import RunState, Trigger
-from tsuzuki.store import events, jobs, logs, pruning, rollups, workers
+from tsuzuki.model.states import Reason, RunState, Trigger
+from tsuzuki.store import bulk, events, jobs, logs, pruning, rollups, workers
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.rollups import HourCount
-from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.runs import cancel_requests, moves, runs
 from tsuzuki.store.schema.tables import metadata
 from tsuzuki.store.sql.database import Database
 
@@ -85,6 +86,14 @@ def _detach_silent(database: Database, clock: MovingClock, _term: Term) -> Write
     add_worker(database)
     clock.advance(LONG_AGO)
     return lambda connection, term: workers.detach_silent(
+        connection, term=term, silent_after_seconds=6.0
+    )
+
+
+def _record_silence(database: Database, clock: MovingClock, _term: Term) -> Write:
+    add_worker(database)
+    clock.advance(LONG_AGO)
+    return lambda connection, term: workers.record_silence(
         connection, term=term, silent_after_seconds=6.0
     )
 
@@ -150,6 +159,15 @@ def _delete_marked(database: Database, clock: MovingClock, term: Term) -> Write:
     return lambda connection, term: pruning.delete_marked(connection, term=term, run_ids=[run_id])
 
 
+def _delete_gone_workers(database: Database, clock: MovingClock, term: Term) -> Write:
+    mark_gone = _mark_silent_gone(database, clock, term)
+    with database.write() as connection:
+        assert mark_gone(connection, term)
+    return lambda connection, term: pruning.delete_gone_workers(
+        connection, term=term, left_before=clock.now(), limit=10
+    )
+
+
 def _store_hour(database: Database, clock: MovingClock, _term: Term) -> Write:
     hour = rollups.hour_of(clock.now())
 
@@ -167,6 +185,24 @@ def _store_hour(database: Database, clock: MovingClock, _term: Term) -> Write:
     return write
 
 
+def _close_hour(database: Database, clock: MovingClock, _term: Term) -> Write:
+    hour = rollups.hour_of(clock.now())
+    with database.write() as connection:
+        rollups.start(connection, hour)
+    return lambda connection, term: rollups.close_hour(
+        connection, term=term, counted=hour, hour=hour
+    )
+
+
+def _add_late_ends(database: Database, clock: MovingClock, term: Term) -> Write:
+    hour = rollups.hour_of(clock.now())
+    with database.write() as connection:
+        assert rollups.close_hour(connection, term=term, counted=hour + rollups.HOUR, hour=hour)
+    add_worker(database)
+    run_in_state(database, RunState.FAILED, term)
+    return lambda connection, term: rollups.add_late_ends(connection, term=term, limit=10)
+
+
 def _delete_hours(database: Database, clock: MovingClock, term: Term) -> Write:
     write = _store_hour(database, clock, term)
     with database.write() as connection:
@@ -176,22 +212,85 @@ def _delete_hours(database: Database, clock: MovingClock, term: Term) -> Write:
     )
 
 
+def _cancel(database: Database, _clock: MovingClock, term: Term) -> Write:
+    add_worker(database)
+    run = run_in_state(database, RunState.RUNNING, term)
+    return lambda connection, term: moves.cancel(
+        connection, operator="operator-1", runs=[run], term=term
+    )
+
+
+def _request_cancel(database: Database, _clock: MovingClock, term: Term) -> Write:
+    add_worker(database)
+    run_id = run_in_state(database, RunState.RUNNING, term).id
+    return lambda connection, term: cancel_requests.add(
+        connection, [run_id], reason=Reason.REPLACED, requested_by=term.holder, term=term
+    )
+
+
+def _remove_cancel_request(database: Database, clock: MovingClock, term: Term) -> Write:
+    request = _request_cancel(database, clock, term)
+    with database.write() as connection:
+        run_ids = request(connection, term)
+    return lambda connection, term: cancel_requests.remove(connection, run_ids, term=term)
+
+
+def _bulk_cancel(database: Database, term: Term) -> tuple[int, int]:
+    """A confirmed one, and its run."""
+    add_worker(database)
+    run_id = run_in_state(database, RunState.RUNNING, term).id
+    with database.write() as connection:
+        bulk_id = bulk.create(
+            connection,
+            verb=BulkVerb.CANCEL,
+            frozen={},
+            ceiling_id=run_id,
+            matched=1,
+            actor="operator-1",
+        )
+        made_after = database.now(connection) - timedelta(hours=1)
+        assert bulk.confirm(connection, bulk_id, actor="operator-1", made_after=made_after)
+    return bulk_id, run_id
+
+
+def _advance_bulk(database: Database, _clock: MovingClock, term: Term) -> Write:
+    bulk_id, run_id = _bulk_cancel(database, term)
+    results = [bulk.ResultOfRun(run_id, BulkResult.CANCELED)]
+    return lambda connection, term: bulk.advance(
+        connection, bulk_id, position=run_id, results=results, term=term
+    )
+
+
+def _finish_bulk(database: Database, _clock: MovingClock, term: Term) -> Write:
+    bulk_id, _ = _bulk_cancel(database, term)
+    return lambda connection, term: bulk.finish(connection, bulk_id, term=term)
+
+
 LEADER_WRITES: dict[str, Prepare] = {
     **{f"moves.{name}": _move(name) for name in BY_LEADER},
+    "moves.cancel": _cancel,
     "runs.create": _create,
+    "bulk.advance": _advance_bulk,
+    "bulk.finish": _finish_bulk,
+    "cancel_requests.add": _request_cancel,
+    "cancel_requests.remove": _remove_cancel_request,
     "jobs.advance_planning": _advance_planning,
     "events.mark_processed": _mark_processed,
     "workers.refresh_heartbeats": _refresh_heartbeats,
     "workers.reset_future_heartbeats": _reset_future_heartbeats,
     "workers.detach_silent": _detach_silent,
+    "workers.record_silence": _record_silence,
     "workers.reattach_and_confirm": _reattach_heard,
     "workers.mark_silent_gone": _mark_silent_gone,
     "logs.set_ref": _set_ref,
     "logs.delete_lines": _delete_lines,
+    "rollups.close_hour": _close_hour,
     "rollups.store_hour": _store_hour,
+    "rollups.add_late_ends": _add_late_ends,
     "rollups.delete_before": _delete_hours,
     "pruning.mark": _mark,
     "pruning.delete_marked": _delete_marked,
+    "pruning.delete_gone_workers": _delete_gone_workers,
 }
 
 

@@ -1,7 +1,7 @@
 """For tests of log archiving: finished runs with logs, a clock to advance by days, and an archivist."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from sqlalchemy import select
@@ -15,7 +15,7 @@ from tsuzuki.model.run import Started
 from tsuzuki.model.settings import DAY, EngineSettings
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.services.logs import RunLogs
-from tsuzuki.store import logs
+from tsuzuki.store import logs, rollups
 from tsuzuki.store.logs import LogLine
 from tsuzuki.store.runs import moves
 from tsuzuki.store.schema.tables import job_run_logs, job_run_transitions, job_runs
@@ -46,6 +46,9 @@ class ArchivingFixture:
         self.reader = RunLogs(database=database, archive=archive)
         self._archivist = self.new_archivist()
         add_worker(database)
+        # Runs are pruned once they are counted; here everything is.
+        with database.write() as connection:
+            rollups.start(connection, clock.now() + timedelta(days=1_000))
 
     def new_archivist(self, archive: LogArchive | None = None) -> Archivist:
         """A second one, as in another process."""

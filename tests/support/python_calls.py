@@ -19,7 +19,9 @@ HANGING = a_task("python", {"function": "hanging"})
 
 
 @contextmanager
-def python_executor(base_folder: Path, functions: dict[str, Function]) -> Iterator[PythonExecutor]:
+def python_executor(
+    base_folder: Path, functions: dict[str, Function], *, program: str | None = None
+) -> Iterator[PythonExecutor]:
     """Afterwards the import path and the imported modules are what they were."""
     path, modules = list(sys.path), set(sys.modules)
     executor = PythonExecutor(
@@ -28,6 +30,7 @@ def python_executor(base_folder: Path, functions: dict[str, Function]) -> Iterat
         max_threads=4,
         kill_grace_seconds=lambda: 0.2,
         clock=SystemClock(),
+        program=program,
     )
     yield executor
     executor.close()
@@ -39,12 +42,14 @@ def python_executor(base_folder: Path, functions: dict[str, Function]) -> Iterat
 def calls_of(executor: PythonExecutor, functions: dict[str, Function]) -> Call:
     """Calls a function, or the one of that name, as a run of its own. Answers its outcome and output."""
 
-    def call(function: Function | str, **changes: Any) -> tuple[Outcome, RecordingRunIO]:
+    def call(
+        function: Function | str, *, program: str | None = None, **changes: Any
+    ) -> tuple[Outcome, RecordingRunIO]:
         name = function if isinstance(function, str) else "handed-in"
         if not isinstance(function, str):
             functions[name] = function
         executions = Executions(executor)
-        executions.start(a_task("python", {"function": name}, **changes))
+        executions.start(a_task("python", {"function": name, "program": program}, **changes))
         return executions.outcome(), executions.run_io
 
     return call

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.sql.prepared import AutocommitConnection
+from tsuzuki.store.sql.write_hold import LockUser
 
 
 class UnreliableDatabase(Database):
@@ -31,9 +32,9 @@ class UnreliableDatabase(Database):
             yield connection
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self, *, user: LockUser | None = None) -> Iterator[Connection]:
         self._request()
-        with super().write() as connection:
+        with super().write(user=user) as connection:
             yield connection
             self._before_commit()
         self._reply()

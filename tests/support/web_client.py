@@ -1,5 +1,6 @@
 """A server of the API over real HTTP, and a client that shows status, headers and body."""
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -10,13 +11,20 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tsuzuki.model.access import Principal, Right, Role
+from tsuzuki.model.access import OwnerMode, Principal, Right, Role
+from tsuzuki.store import signing_keys
 from tsuzuki.web.server import Address, WebServer
 from tsuzuki.wiring.application import Application, opened
 
 TIMEOUT_SECONDS = 120
 NO_GITLAB = "http://127.0.0.1:9"
 """No test asks a service of others."""
+SIGNING_KEY = bytes(32)
+_INSTALLATION = hashlib.sha256(SIGNING_KEY + b"installation").hexdigest()[:12]
+SESSION_COOKIE = f"tsuzuki-{_INSTALLATION}"
+"""Of a served application, at a loopback name without TLS."""
+SECURE_SESSION_COOKIE = f"__Host-{SESSION_COOKIE}"
+"""Of a served application, over TLS or at another name."""
 
 
 class FixedAuthenticator:
@@ -45,6 +53,9 @@ class FixedAuthenticator:
         return self.PRINCIPALS.get(secret)
 
     def without_credentials(self) -> Principal | None:
+        return None
+
+    def for_monitoring(self) -> Principal | None:
         return None
 
 
@@ -133,14 +144,17 @@ def served_application(
     database_url: str | None = None,
     environ: Mapping[str, str] | None = None,
     fixed: bool = True,
+    owner_mode: OwnerMode = OwnerMode.OPEN,
 ) -> Iterator[Served]:
     """A workspace in `folder`, served on a free port; its engine, if a test starts one, is stopped. Not `fixed`:
     with the users, tokens and sessions of the database."""
     given = {"PATH": os.environ["PATH"], "TSUZUKI_COMMITS_GITLAB_URL": NO_GITLAB, **(environ or {})}
     with opened(database_url=database_url, environ=given, cwd=folder) as application:
+        with application.api_requests._database.write() as connection:
+            signing_keys.add(connection, name="cursor", secret=SIGNING_KEY.hex())
         authenticator = FixedAuthenticator() if fixed else None
         address = Address(host="127.0.0.1", port=0)
-        server = WebServer(application, address, authenticator=authenticator)
+        server = WebServer(application, address, authenticator=authenticator, owner_mode=owner_mode)
         server.start()
         try:
             yield Served(application=application, server=server, client=Client(server.url))

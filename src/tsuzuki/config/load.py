@@ -37,8 +37,11 @@ from tsuzuki.config.schema.config_file import ConfigFile, RefusedJob, read_confi
 from tsuzuki.config.schema.job_kinds import NO_KINDS, JobKind
 from tsuzuki.config.schema.jobs import DEFAULT_TIMEZONE
 from tsuzuki.config.schema.sections import Section, section_models
+from tsuzuki.config.schema.web import SECTION as WEB
+from tsuzuki.config.schema.web import WebSection
 from tsuzuki.config.schema.webhooks import Webhook, path_of, secret_variables
 from tsuzuki.config.yaml.document import Document, read_document
+from tsuzuki.model.access import OwnerMode
 from tsuzuki.model.errors import ConfigurationError, Place
 from tsuzuki.model.job import JobSpec
 
@@ -64,6 +67,8 @@ class Configuration:
     redis_url: str | None = field(repr=False)
     timezone: str
     log_archive: str | None = field(repr=False)
+    contact: str | None = None
+    """What requests to other servers name, so that their owners can reach this installation's."""
     jobs: tuple[JobSpec, ...]
     refused_jobs: tuple[RefusedJob, ...] = ()
     """Jobs of the file whose kind is refused."""
@@ -119,6 +124,11 @@ class Configuration:
         found = self.sections.get(kind)
         return found.read(only=only) if found else None
 
+    def owner_mode(self) -> OwnerMode:
+        """How a server on loopback knows its owner. Raises `ConfigurationError`."""
+        section = self.section(WEB)
+        return section.owner_mode if isinstance(section, WebSection) else OwnerMode.LINK
+
 
 def load_configuration(
     *,
@@ -153,6 +163,7 @@ def load_configuration(
         redis_url=check_redis_url(redis) if redis else None,
         timezone=content.timezone if content else DEFAULT_TIMEZONE,
         log_archive=_absolute(archive.text, workspace) if archive else None,
+        contact=content.contact if content else None,
         jobs=content.jobs if content else (),
         refused_jobs=content.refused_jobs if content else (),
         webhooks=webhooks,
@@ -167,7 +178,7 @@ def load_configuration(
         cwd=here,
         origins={
             **({"file": _file_origin(file, environ)} if path else {}),
-            **(_key_places(content, ("timezone", "jobs")) if content else {}),
+            **(_key_places(content, ("timezone", "contact", "jobs")) if content else {}),
             **{key: value.origin for key, value in given.items()},
         },
     )

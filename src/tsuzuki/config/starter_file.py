@@ -37,6 +37,9 @@ timezone: UTC
 # Where old logs go: a folder, or the URL of an object store.
 # log_archive: ./.tsuzuki/logs
 
+# Named in requests to other servers, so that their owners can reach you.
+# contact: me@example.org
+
 jobs:
   hello:
     description: Say hello, to see that everything works

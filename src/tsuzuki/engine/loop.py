@@ -6,6 +6,7 @@ from collections.abc import Callable
 from tsuzuki.engine.log import log
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import TsuzukiError
+from tsuzuki.model.loop_failure import FAILURES_MIN, LoopFailure
 
 BACKOFF_FIRST_SECONDS = 0.1
 BACKOFF_MAX_SECONDS = 2.0
@@ -28,6 +29,7 @@ class Loop:
         self._on_error = on_error
         self._stopping = threading.Event()
         self._failures = 0
+        self._last_failure: LoopFailure | None = None
         self._thread = threading.Thread(target=self._run, name=f"tsuzuki-{name}", daemon=True)
 
     def start(self) -> None:
@@ -42,6 +44,15 @@ class Loop:
         """False if its thread has ended without having been asked to."""
         is_expected = self._thread.ident is None or self._stopping.is_set()
         return is_expected or self._thread.is_alive()
+
+    @property
+    def failure(self) -> LoopFailure | None:
+        """Why it is failing; None if the last steps, or few of them, have gone well."""
+        last = self._last_failure
+        return last if last is not None and last.failures >= FAILURES_MIN else None
+
+    def is_failing(self) -> bool:
+        return self.failure is not None
 
     def join(self, seconds: float) -> bool:
         self._thread.join(seconds)
@@ -67,6 +78,7 @@ class Loop:
         if self._failures:
             log.info("recovered", loop=self.name, after_failures=self._failures)
             self._failures = 0
+            self._last_failure = None
 
     def _failed(
         self, message: str, *, code: str, hint: str | None = None, exc_info: bool = False
@@ -74,6 +86,14 @@ class Loop:
         """Log the first failure of a row of them only: a database that is unreachable for an hour is one
         line, not a thousand. Then wait, with exponential backoff."""
         self._failures += 1
+        last = self._last_failure
+        self._last_failure = LoopFailure(
+            loop=self.name,
+            failures=self._failures,
+            since=last.since if last else self._clock.now(),
+            code=code,
+            error=message,
+        )
         self._on_error(self.name)
         if self._failures == 1:
             log.warning(

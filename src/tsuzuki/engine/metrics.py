@@ -1,6 +1,7 @@
 """The engine's own events as Prometheus counters and gauges. One set per process."""
 
 from collections import Counter as Tally
+from collections.abc import Callable
 from datetime import datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
@@ -8,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from tsuzuki.engine.histogram import BatchHistogram
 from tsuzuki.engine.leader.leader import LeaderRound
 from tsuzuki.engine.worker.step import WorkerStep
+from tsuzuki.model.loop_failure import FAILURES_MIN
 
 
 class Metrics:
@@ -51,6 +53,18 @@ class Metrics:
         self._errors = Counter(
             "tsuzuki_loop_errors", "Loop steps that failed.", ["loop"], registry=self.registry
         )
+        self._failing = Gauge(
+            "tsuzuki_loop_failing",
+            f"1 while the last {FAILURES_MIN} steps of a loop, or more, have failed.",
+            ["loop"],
+            registry=self.registry,
+        )
+        self._wal_bytes = Gauge(
+            "tsuzuki_sqlite_wal_bytes",
+            "Size of the write-ahead log of an SQLite database.",
+            ["file"],
+            registry=self.registry,
+        )
         self.running = Gauge(
             "tsuzuki_runs_running", "Runs executing on this worker.", registry=self.registry
         )
@@ -60,6 +74,10 @@ class Metrics:
         self.epoch = Gauge(
             "tsuzuki_epoch", "Epoch of this process's last term.", registry=self.registry
         )
+
+    def watch_wal(self, file: str, wal_bytes: Callable[[], int]) -> None:
+        """Ask for the size of SQLite's write-ahead log whenever the metrics are read."""
+        self._wal_bytes.labels(file=file).set_function(wal_bytes)
 
     def count_step(self, step: WorkerStep, *, running: int, now: datetime) -> None:
         for job, count in Tally([task.spec.name for task in step.started]).items():
@@ -79,6 +97,10 @@ class Metrics:
         self._events.inc(done.events)
         self._assigned.inc(done.assigned)
         self._rescued.inc(done.rescued)
+
+    def watch_loop(self, loop: str, is_failing: Callable[[], bool]) -> None:
+        """Ask whether this loop is failing whenever the metrics are read."""
+        self._failing.labels(loop=loop).set_function(is_failing)
 
     def count_error(self, loop: str) -> None:
         self._errors.labels(loop=loop).inc()

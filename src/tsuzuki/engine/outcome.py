@@ -14,6 +14,12 @@ class StopCause(StrEnum):
     """This worker does not own the run any more: an operator canceled it, or the leader replaced it or
     failed it as lost. Nothing is written."""
 
+    CANCELED = "canceled"
+    """Its cancel was requested while its handler held its row. The run ends as CANCELED when the row is free."""
+
+    REPLACED = "replaced"
+    """The leader requested the same, because a newer run of its job replaces it."""
+
     TIMEOUT = "timeout"
     """It ran longer than the timeout of its job."""
 

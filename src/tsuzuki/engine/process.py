@@ -7,6 +7,7 @@ steps: start nothing new, wait for what runs, then stop it and hand it back. Ask
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 
 from tsuzuki.engine.archive.archivist import Archivist
@@ -23,18 +24,20 @@ from tsuzuki.engine.leader.steps import LeaderSteps
 from tsuzuki.engine.lock_watch import LockWatch
 from tsuzuki.engine.log import log
 from tsuzuki.engine.loop import Loop
+from tsuzuki.engine.loop_health import LoopHealth
 from tsuzuki.engine.metrics import Metrics
 from tsuzuki.engine.role import Role
 from tsuzuki.engine.settings_cache import SettingsCache
 from tsuzuki.engine.task import Executor
 from tsuzuki.engine.wakeups.listener import WakeUpListener
 from tsuzuki.engine.wakeups.wakeup import ProcessWakeUps
+from tsuzuki.engine.worker.abilities import FindAbilities, WorkerAbilities
 from tsuzuki.engine.worker.heartbeat import Heartbeat
 from tsuzuki.engine.worker.identity import WorkerIdentity, new_identity
 from tsuzuki.engine.worker.steps import WorkerSteps
 from tsuzuki.engine.worker.worker import Worker
 from tsuzuki.model.clock import Clock
-from tsuzuki.model.errors import SchemaMismatch
+from tsuzuki.model.errors import SchemaMismatch, Unreachable
 from tsuzuki.model.secrets import mask_secrets
 from tsuzuki.model.states import RunState
 from tsuzuki.store.runs import queue
@@ -60,9 +63,11 @@ class Engine:
         coordination: Coordination | None = None,
         renew_deadline: Callable[[float], None] = lambda _at: None,
         hide_secrets: Callable[[str], str] = mask_secrets,
+        find_abilities: FindAbilities | None = None,
     ) -> None:
         """`renew_deadline` is called with the monotonic time at which what this process executes must end, if
-        no further heartbeat is stored. `hide_secrets` masks what is logged of errors."""
+        no further heartbeat is stored. `hide_secrets` masks what is logged of errors. `find_abilities` tells what its
+        worker can execute; without it the worker takes every run."""
         self.coordination = coordination or NoCoordination()
         self.metrics = metrics or Metrics()
         self.role = role
@@ -78,11 +83,23 @@ class Engine:
         self._jitter = random
         self._renew_deadline = renew_deadline
         self._hide_secrets = hide_secrets
-        self._lock_watch = LockWatch(database=database)
+        self._abilities = (
+            WorkerAbilities(database=database, find=find_abilities) if find_abilities else None
+        )
+        self._lock_watch = LockWatch(database=database, settings=self.settings)
         self._loops: list[Loop] = []
         self._build(archive)
         self.outdated: SchemaMismatch | None = None
-        """Set when a newer version upgraded the database: then this process must end."""
+        """Set when a newer version upgraded the database."""
+
+    @property
+    def database(self) -> Database:
+        return self._database
+
+    @property
+    def fatal(self) -> Unreachable | None:
+        """Why this process must end: a newer version upgraded the database, or its file is gone."""
+        return self.outdated or self._database.replaced
 
     @property
     def drained(self) -> threading.Event:
@@ -98,7 +115,13 @@ class Engine:
 
     def _build(self, archive: LogArchive | None) -> None:
         identity = self._new_identity()
-        silence_guard = SilenceGuard(clock=self._clock, settings=self.settings)
+        silence_guard = SilenceGuard(
+            clock=self._clock,
+            settings=self.settings,
+            lock_waited_until=lambda seconds: self._database.lock_waited_until(
+                longer_than_seconds=seconds
+            ),
+        )
         self.lease = Lease(
             database=self._database,
             clock=self._clock,
@@ -117,13 +140,14 @@ class Engine:
             random=self._jitter,
             settings=self.settings,
             wake=self.wakeups.worker.wake,
+            abilities=lambda: self._abilities.current if self._abilities else None,
         )
         self.heartbeat = Heartbeat(
             database=self._database,
             clock=self._clock,
             settings=self.settings,
             worker_id=lambda: self.worker.identity.id,
-            on_stored=self._on_heartbeat,
+            renew_deadline=self._renew_deadline,
         )
         self.archivist = Archivist(
             database=self._database, settings=self.settings, archive=archive, clock=self._clock
@@ -134,10 +158,12 @@ class Engine:
             random=self._jitter,
             coordination=self.coordination,
             local_worker=self.worker if self.role.work else None,
-            only_job=self.role.only_job,
             silence_guard=silence_guard,
         )
         self.worker.leader = OwnLeader(lease=self.lease, assigner=self.leader.assigner)
+        self.health = LoopHealth(
+            database=self._database, process=identity.id, hide_secrets=self._hide_secrets
+        )
         self._build_steps()
 
     def _build_steps(self) -> None:
@@ -175,9 +201,6 @@ class Engine:
             live_worker_id=self.worker_steps.live_worker_id,
         )
 
-    def _on_heartbeat(self, sent_at: float) -> None:
-        self._renew_deadline(sent_at + self.settings().executions_end_after_seconds)
-
     def _new_identity(self) -> WorkerIdentity:
         return new_identity(self.role, software_version=self._software_version)
 
@@ -187,11 +210,18 @@ class Engine:
         self._database.name_sessions(f"{self.role.name} {self.worker.identity.process}")
         self.settings.refresh()
         if self.role.work:
+            if self._abilities is not None:
+                self._abilities.refresh()
             self.worker_steps.register()
         self._loops = [
             Loop(name, step, clock=self._clock, on_error=self.metrics.count_error)
             for name, step in self._steps().items()
         ]
+        self.health.loops = self._loops
+        if self._database.path is not None:
+            self.metrics.watch_wal(str(self._database.path), lambda: self._database.wal_bytes)
+        for loop in self._loops:
+            self.metrics.watch_loop(loop.name, loop.is_failing)
         for loop in self._loops:
             loop.start()
         log.info(
@@ -200,7 +230,10 @@ class Engine:
 
     def _steps(self) -> dict[str, Callable[[], float]]:
         """One loop for each, by its name in logs and metrics."""
-        steps: dict[str, Callable[[], float]] = {"listen": self._listen_step}
+        steps: dict[str, Callable[[], float]] = {
+            "listen": self._listen_step,
+            "health": self.health.step,
+        }
         if self.coordination.is_configured:
             steps |= {"coordination-listen": self.coordination_steps.listen_step}
         if self.role.lead:
@@ -215,6 +248,10 @@ class Engine:
                 "heartbeat": self.worker_steps.heartbeat_step,
                 "watch": self.worker_steps.watch_step,
             }
+            if self._database.is_sqlite:
+                steps |= {"silence": self.worker_steps.read_silence_step}
+            if self._abilities is not None:
+                steps |= {"abilities": partial(self._abilities_step, self._abilities)}
             if self.coordination.is_configured:
                 steps |= {"coordination-heartbeat": self.coordination_steps.heartbeat_step}
         return steps
@@ -223,6 +260,11 @@ class Engine:
         """This loop never writes, so it can tell that the others wait for the write lock."""
         self._lock_watch.tick()
         return self.listener.step()
+
+    def _abilities_step(self, abilities: WorkerAbilities) -> float:
+        if not self.drained.is_set():
+            abilities.tick(self.worker.worker_id)
+        return self.settings().poll_interval_seconds
 
     def is_idle(self) -> bool:
         """Nothing is assigned or running, here or elsewhere, and no event is unprocessed."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from random import Random
 
+from tsuzuki.model.abilities import COMMAND_KIND
 from tsuzuki.model.errors import ScheduleError
 from tsuzuki.model.job import JobSpec
 from tsuzuki.model.losses import Losses
@@ -42,6 +43,7 @@ def retry_for(  # noqa: PLR0913 -- each is a fact about the run that ended
         losses_max=losses_max,
         random=random,
         lost_alone=lost_alone,
+        may_be_elsewhere=spec.handler != COMMAND_KIND,
         retry_after_seconds=retry_after_seconds,
         next_tick_seconds=_next_tick_seconds(spec, now) if reason in LOSSES else None,
     )

@@ -9,13 +9,15 @@ from tsuzuki.store.wakeups.channels import Channel
 @dataclass(frozen=True, kw_only=True)
 class Role:
     """`tags` are what this process offers; a job with tags runs only where all of them are. With `only_job`
-    the leader of this process assigns its own worker nothing but runs of that job."""
+    its worker is registered for that job alone: no leader, of whatever process, assigns it a run of another one.
+    `program` is whose functions in `__main__` it executes; None: no program's."""
 
     lead: bool = True
     work: bool = True
     capacity: int = DEFAULT_CAPACITY
     tags: frozenset[str] = frozenset()
     only_job: str | None = None
+    program: str | None = None
 
     @property
     def name(self) -> str:

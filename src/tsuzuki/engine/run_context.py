@@ -112,8 +112,8 @@ class RunContext:
 
     @property
     def idempotency_key(self) -> str:
-        """The same for the first attempt and all its retries. Pass it to outside services, so that they
-        can drop a duplicate request."""
+        """The key that the run was started with, or a random one; the same for all attempts, also for those that an
+        operator asked for. Pass it to outside services, so that they can drop a duplicate request."""
         return self._task.idempotency_key
 
     @property

@@ -17,17 +17,23 @@ def run_until_idle(engine: Engine, *, stop: threading.Event) -> Counter[RunState
     """
     engine.settings.refresh()
     if engine.lease.seconds_until_free() or not engine.lease.tick():
-        raise Conflict(
-            "another process leads, and runs what is due",
-            hint="Show the leader: tsuzuki leader show",
-            code="already_running",
-        )
+        raise another_leads()
     engine.start()
     try:
         _wait_until_idle(engine, stop)
     finally:
         engine.shut_down()
+    if engine.fatal is not None:
+        raise engine.fatal
     return engine.ended
+
+
+def another_leads() -> Conflict:
+    return Conflict(
+        "another process leads, and runs what is due",
+        hint="Show the leader: tsuzuki leader show",
+        code="already_running",
+    )
 
 
 def _wait_until_idle(engine: Engine, stop: threading.Event) -> None:
@@ -35,7 +41,7 @@ def _wait_until_idle(engine: Engine, stop: threading.Event) -> None:
     nothing to do. What is still queued then is blocked by a rule (its job is disabled, no worker has its
     tags), not by time."""
     idle_since: int | None = None
-    while not stop.is_set():
+    while not (stop.is_set() or engine.fatal):
         engine.leader_steps.rounds.clear()
         engine.wakeups.leader.wake()
         engine.leader_steps.rounds.wait(ROUND_SECONDS)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 from tsuzuki.engine.outcome import Outcome, StopCause
 from tsuzuki.model.job import JobSpec
-from tsuzuki.model.run import Started, WorkOrder
+from tsuzuki.model.run import Started, WorkOrder, key_of_work
 
 
 class Task(NamedTuple):
@@ -23,8 +23,8 @@ class Task(NamedTuple):
 
     @property
     def idempotency_key(self) -> str:
-        """The same for the first attempt and all its retries, so that outside services can drop duplicates."""
-        return f"run-{self.run.origin_id or self.run.id}"
+        """The key for outside services, so that they can drop duplicates: the same for all attempts."""
+        return key_of_work(self.run)
 
 
 class RunIO(Protocol):

@@ -40,6 +40,15 @@ class Right(StrEnum):
     """Users, and the tokens and sessions of others."""
 
 
+class OwnerMode(StrEnum):
+    """How a server on loopback knows its owner while there is no user."""
+
+    LINK = "link"
+    """By the session that a one-time link started, or a token."""
+    OPEN = "open"
+    """Not at all: every request of this machine acts for the owner."""
+
+
 class Role(StrEnum):
     """Each role has the rights of the one before it."""
 
@@ -91,6 +100,8 @@ class Principal:
     """The token that it was authenticated by."""
     session_id: int | None = None
     """The session that it was authenticated by."""
+    owner_link_id: int | None = None
+    """The link that started the session of an owner, which it was authenticated by."""
 
     @property
     def identity(self) -> str:
@@ -98,6 +109,11 @@ class Principal:
         if self.token_id is not None:
             return f"token {self.token_id}"
         return self.actor if self.user_id is None else f"user {self.user_id}"
+
+    @property
+    def has_session(self) -> bool:
+        """Whether it was authenticated by a session, of a user or an owner, which can be ended."""
+        return self.session_id is not None or self.owner_link_id is not None
 
     @property
     def rights(self) -> frozenset[Right]:

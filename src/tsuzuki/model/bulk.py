@@ -2,9 +2,10 @@
 
     previewed → confirmed → done
         ↓           ├→ stopped   by an operator; what was done stays done
-     expired        └→ failed    the run that carries it out failed for good
+     expired        └→ failed    the run that carries a retry out failed for good
 
-A preview changes nothing. A confirmed action is carried out by a run of the engine, page by page.
+A preview changes nothing. A confirmed cancel is carried out by the leader, and from its confirmation on no run that it
+covers is assigned. A confirmed retry is carried out by a run of the engine. Both go page by page.
 """
 
 from enum import StrEnum
@@ -31,6 +32,15 @@ class BulkVerb(StrEnum):
         return LIVE_STATES if self is BulkVerb.CANCEL else FINAL_STATES
 
 
+NOT_STARTED = frozenset({RunState.PENDING, RunState.ASSIGNED, RunState.ORPHANED})
+
+
+def frozen_states(verb: BulkVerb, wanted: frozenset[RunState]) -> frozenset[RunState]:
+    """The states that an action is about. A run that is assigned and has not started counts as PENDING."""
+    states = wanted or verb.default_states
+    return states | NOT_STARTED if RunState.PENDING in states else states
+
+
 class BulkState(StrEnum):
     PREVIEWED = "previewed"
     CONFIRMED = "confirmed"
@@ -43,6 +53,8 @@ class BulkResult(StrEnum):
     """What became of one run."""
 
     CANCELED = "canceled"
+    REQUESTED = "requested"
+    """Its handler held it in a transaction: it is canceled when that ends, unless it has ended by itself then."""
     RETRIED = "retried"
     ENDED_BEFORE = "ended before"
     """It had ended when its turn came."""

@@ -1,7 +1,8 @@
 """Clocks: the only module that reads the time. All other code gets a `Clock` injected.
 
-`now` is wall time and may step (clock skew); it is for display and for rows. `monotonic` never steps back; every
-deadline inside a process is measured with it. `wait` sleeps, and wakes early when the event is set.
+`now` is wall time and may step (clock skew); it is for display and for rows. `monotonic` never steps back, and
+includes the time that the machine was suspended; every deadline inside a process is measured with it. `wait` sleeps,
+and wakes early when the event is set.
 """
 
 import threading
@@ -12,6 +13,9 @@ from typing import Protocol
 CLOCK_TOLERANCE_SECONDS = 1.0
 """A stored time further in the future than this was written before the clock was set back (clock skew): it
 would look recent for as long as the clock was set back by."""
+
+_ELAPSED = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""On Linux CLOCK_MONOTONIC stands still while the machine is suspended; leases in the database run on."""
 
 
 class Clock(Protocol):
@@ -32,7 +36,7 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return time.clock_gettime(_ELAPSED)
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
         return event.wait(max(seconds, 0.0))

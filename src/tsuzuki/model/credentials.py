@@ -1,4 +1,4 @@
-"""Secrets that we hand out: tokens, session secrets, setup codes. What they look like, and the hash that is stored.
+"""Secrets that we hand out: tokens, session secrets, setup codes, links. What they look like, and the stored hash.
 
 All are random and long, so a fast hash protects them; passwords, which people choose, are hashed by
 `services.access.passwords`. A token is `tsz_`, its id, its secret and a checksum: a scanner finds it in a file by its
@@ -22,6 +22,8 @@ _TOKEN = re.compile(
     rf"{TOKEN_PREFIX}([0-9A-Za-z]{{{TOKEN_ID_LENGTH}}})[0-9A-Za-z]{{{_SECRET_LENGTH + _CHECKSUM_LENGTH}}}"
 )
 _SESSION_BYTES = 32
+_OWNER_PREFIX = "owner."
+"""With a dot, which no secret of a user's session has."""
 _SETUP_ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
 """Without letters and digits that look the same."""
 _SETUP_GROUPS, _SETUP_GROUP_LENGTH = 4, 5
@@ -57,6 +59,16 @@ def public_part(text: str) -> str:
 
 def new_session_secret() -> str:
     return secrets.token_urlsafe(_SESSION_BYTES)
+
+
+def new_owner_secret() -> str:
+    """The secret of a session that a link started."""
+    return f"{_OWNER_PREFIX}{new_session_secret()}"
+
+
+def is_owner_secret(text: str) -> bool:
+    """Whether a secret has the form of one of a session that a link started."""
+    return text.startswith(_OWNER_PREFIX)
 
 
 def new_setup_code() -> str:

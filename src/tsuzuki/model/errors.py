@@ -130,6 +130,13 @@ class NotListening(Unreachable):
     permanent = True
 
 
+class DatabaseReplaced(Unreachable):
+    """The file of an SQLite database was deleted or replaced while this process used it."""
+
+    code = "database_replaced"
+    permanent = True
+
+
 class SchemaMismatch(Unreachable):
     """The database's tables belong to another version of Tsuzuki."""
 

@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from tsuzuki.model import jsontext
+from tsuzuki.model.abilities import Needs, needs_of
 from tsuzuki.model.errors import ConfigurationError
-from tsuzuki.model.misfire import Misfire, TickPlan, plan_ticks
+from tsuzuki.model.misfire import Misfire, SkippedTicks, TickPlan, due_range, plan_ticks
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.retry import RetryPolicy
-from tsuzuki.model.schedule import Schedule, upcoming
+from tsuzuki.model.run import NewRun
+from tsuzuki.model.schedule import Schedule, UnreadableSchedule, upcoming
+from tsuzuki.model.states import Reason, Trigger
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 PRIORITY_MIN, PRIORITY_MAX = -1000, 1000
@@ -73,6 +76,11 @@ class JobSpec:
         return None if self.concurrency_policy is ConcurrencyPolicy.ALLOW else 1
 
     @property
+    def needs(self) -> Needs:
+        """What a worker must have to execute it."""
+        return needs_of(self.handler, self.options)
+
+    @property
     def spread_offset(self) -> timedelta:
         """How long after a tick its run is due: less than the spread, and the same for this job's name in every
         process and at every tick. The tick itself stays the nominal time."""
@@ -95,6 +103,14 @@ class JobSpec:
         return value if isinstance(value, str) else jsontext.encode(value)
 
 
+class JobEdition(NamedTuple):
+    """Tells what a job says now from what it said before. The version alone does not: a database server that took over
+    without the last change gives its number again."""
+
+    version: int
+    updated_at: datetime
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """A stored job. `planned_until` is how far its ticks have been planned as runs or skips."""
@@ -108,6 +124,10 @@ class Job:
     updated_at: datetime
     deleted_at: datetime | None = None
 
+    @property
+    def edition(self) -> JobEdition:
+        return JobEdition(self.version, self.updated_at)
+
     def plan_ticks(self, now: datetime, *, grace_seconds: float) -> TickPlan | None:
         """Which of its ticks since `planned_until` run and which are skipped; None without a schedule."""
         if self.spec.schedule is None:
@@ -120,3 +140,53 @@ class Job:
             catchup_window=timedelta(seconds=self.spec.catchup_window_seconds),
             grace=timedelta(seconds=grace_seconds),
         )
+
+    def is_replanned_by(self, spec: JobSpec | None) -> bool:
+        """Whether its ticks so far are settled when it becomes `spec`, or is removed (None): another schedule, enabled
+        or disabled."""
+        return (
+            spec is None or spec.schedule != self.spec.schedule or spec.enabled != self.spec.enabled
+        )
+
+    def skipped_by(self, spec: JobSpec | None, now: datetime) -> tuple[SkippedTicks, Reason] | None:
+        """The due ticks that are never planned when it becomes `spec`, or is removed (None), and why. None if there
+        are none, or this machine cannot read the schedule. Ticks that pass while a job is disabled are skipped when it
+        is enabled."""
+        schedule = self.spec.schedule
+        will_be_enabled = spec is not None and spec.enabled
+        if schedule is None or isinstance(schedule, UnreadableSchedule):
+            return None
+        if not (self.spec.enabled or will_be_enabled):
+            return None
+        until = now - self.spec.spread_offset
+        ticks = due_range(schedule, planned_until=self.planned_until, until=until)
+        if ticks is None:
+            return None
+        if spec is None:
+            return ticks, Reason.JOB_DELETED
+        is_switched = not (self.spec.enabled and spec.enabled)
+        return ticks, Reason.JOB_DISABLED if is_switched else Reason.SCHEDULE_CHANGED
+
+    def replanned_until(self, spec: JobSpec, now: datetime) -> datetime:
+        """How far its ticks are settled when it becomes `spec`: a tick that is due later, because of the spread, is
+        not settled yet."""
+        return now - min(self.spec.spread_offset, spec.spread_offset)
+
+    def run_for(
+        self, tick: datetime, *, covers_ticks: int = 1, covers_until: datetime | None = None
+    ) -> NewRun:
+        """The run of a tick."""
+        return NewRun(
+            job_definition_id=self.id,
+            trigger=Trigger.TIME,
+            scheduled_for=tick,
+            arguments=self.spec.arguments,
+            priority=self.spec.priority,
+            concurrency_key=self.spec.key_for(self.spec.arguments),
+            covers_ticks=covers_ticks,
+            covers_until=covers_until,
+        )
+
+    def record_of(self, ticks: SkippedTicks) -> NewRun:
+        """The run that records skipped ticks: it is canceled in the transaction that creates it."""
+        return self.run_for(ticks.first, covers_ticks=ticks.count, covers_until=ticks.last)

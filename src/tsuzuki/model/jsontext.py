@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 from tsuzuki.model.errors import UsageError
@@ -27,10 +28,12 @@ def is_too_deep(text: bytes) -> bool:
     return False
 
 
-def encode(value: Any) -> str:
-    """The canonical text of a JSON value. Raises `UsageError` for a value that JSON cannot express."""
+def encode(value: Any, *, replace: Callable[[str], str] | None = None) -> str:
+    """The canonical text of a JSON value. Raises `UsageError` for a value that JSON cannot express. `replace` may
+    replace characters of the text before it is checked: a lone surrogate is not JSON."""
     try:
         text = _ENCODER.encode(value)
+        text = replace(text) if replace else text
         if not text.isascii():
             text.encode("utf-8")
     except (TypeError, ValueError, RecursionError) as problem:
@@ -52,6 +55,12 @@ def check(value: Any) -> None:
             hint="Send the inner part as text.",
             code="too_deep",
         )
+
+
+def is_same(stored: Any, value: Any) -> bool:
+    """Whether a value would be read back as this stored one. Unlike `==` it tells 1, 1.0 and true apart, and takes a
+    tuple for a list."""
+    return encode(stored) == encode(decode(encode(value)))
 
 
 def decode(text: str) -> Any:

@@ -21,6 +21,9 @@ FREE_PER_COUNTED = 10
 
 WAIT_FIRST_SECONDS = 1.0
 WAIT_MAX_SECONDS = 600.0
+WAIT_HANDED_BACK_SECONDS = 2.0
+"""Long enough for a worker to register that it lacks the handler, so that another one gets the run."""
+
 WAIT_BEFORE_TICK_SECONDS = 10.0
 """A near tick does not make the wait shorter than this."""
 
@@ -48,6 +51,12 @@ class Losses(NamedTuple):
         if next_tick_seconds is None:
             return self.free_wait_seconds
         return min(self.free_wait_seconds, max(next_tick_seconds, WAIT_BEFORE_TICK_SECONDS))
+
+    @property
+    def hand_back_wait_seconds(self) -> float:
+        """How long a run waits that was handed back because its worker lacks the handler: twice as long each time."""
+        doublings = min(self.counted, _DOUBLINGS_MAX)
+        return min(WAIT_HANDED_BACK_SECONDS * 2.0**doublings, WAIT_MAX_SECONDS)
 
     def next_free(self, losses_max: int) -> "Losses | None":
         """With one more free loss; None if there were too many."""

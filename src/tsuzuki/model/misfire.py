@@ -26,7 +26,12 @@ class Misfire(StrEnum):
     """Run none that is later than the grace period; wait for the next tick."""
 
     ALL = "all"
-    """Run every tick within the catch-up window, oldest first; skip older ones."""
+    """Run every tick within the catch-up window, oldest first and one after the other unless they may overlap; skip
+    older ones."""
+
+
+TICKS_COUNTED_MAX = 10_000
+"""Ticks of a calendar schedule that are counted one by one: about a second."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,10 +47,12 @@ class SkippedTicks:
 class TickPlan:
     """Which due ticks run and which are skipped. Skipped ticks are always older than those that run.
 
-    `more`: further ticks are due, plan again from the new `planned_until`.
+    `missed`: how many of those that run, the oldest, are later than the grace period. `more`: further ticks are due,
+    plan again from the new `planned_until`.
     """
 
     run: tuple[datetime, ...]
+    missed: int
     skipped: tuple[SkippedTicks, ...]
     planned_until: datetime
     more: bool
@@ -75,12 +82,29 @@ def plan_ticks(
     start = stale_range.last if stale_range else planned_until
     ticks, more = _due(schedule, start, now, ticks_max)
     stale_count = _stale_count(ticks, more, now, misfire, lateness_max)
+    run = tuple(ticks[stale_count:])
     return TickPlan(
-        run=tuple(ticks[stale_count:]),
+        run=run,
+        missed=sum(now - tick > grace for tick in run),
         skipped=((stale_range,) if stale_range else ()) + _records(ticks[:stale_count]),
         planned_until=ticks[-1] if more else max(planned_until, now),
         more=more,
     )
+
+
+def due_range(
+    schedule: Schedule, *, planned_until: datetime, until: datetime
+) -> SkippedTicks | None:
+    """All ticks in (planned_until, until] as one range; None if there are none. Of a calendar schedule at most
+    `TICKS_COUNTED_MAX` are counted; with more of them, the range ends at `until`."""
+    first = schedule.next_after(planned_until)
+    if first > until:
+        return None
+    if isinstance(schedule, Every):
+        last = schedule.latest_until(until)
+        return SkippedTicks(first=first, last=last, count=(last - first) // schedule.interval + 1)
+    ticks, more = _due(schedule, planned_until, until, TICKS_COUNTED_MAX)
+    return SkippedTicks(first=first, last=until if more else ticks[-1], count=len(ticks))
 
 
 def _lateness_max(misfire: Misfire, catchup_window: timedelta, grace: timedelta) -> timedelta:

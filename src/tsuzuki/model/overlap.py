@@ -11,7 +11,8 @@ class ConcurrencyPolicy(StrEnum):
     """Whether runs of one job may overlap."""
 
     FORBID = "forbid"
-    """A tick that finds the job at its limit is skipped, and the skip is recorded."""
+    """A tick that finds the job at its limit is skipped, and the skip is recorded. Missed ticks that are all made up
+    for wait for each other."""
 
     ALLOW = "allow"
     """Every tick becomes a run; a limit only keeps it queued."""
@@ -53,11 +54,19 @@ class DecidedTicks:
 
 
 def decide_ticks(
-    ticks: Sequence[datetime], policy: ConcurrencyPolicy, *, live: int, limit: int | None
+    ticks: Sequence[datetime],
+    policy: ConcurrencyPolicy,
+    *,
+    live: int,
+    limit: int | None,
+    queued: int = 0,
 ) -> DecidedTicks:
-    """Decide tick by tick, as if each had come in its time: one that starts is a live run for the next."""
-    decided = DecidedTicks()
-    for tick in ticks:
+    """Decide tick by tick, as if each had come in its time: one that starts is a live run for the next. Under `forbid`
+    the first `queued` ticks start all the same: they wait for each other, and do not count as live."""
+    if policy is not ConcurrencyPolicy.FORBID:
+        queued = 0
+    decided = DecidedTicks(start=[*ticks[:queued]])
+    for tick in ticks[queued:]:
         match decide_overlap(policy, live=live, limit=limit):
             case Overlap.START:
                 decided.start.append(tick)

@@ -3,7 +3,7 @@
 A retry is a new run. Failures that a retry cannot repair are final at once. If the worker was the cause and not
 the job, the run is retried and that does not use up a retry: always and at once after a graceful shutdown of the
 worker; after its loss as `model.losses` has it, because a job that kills its worker each time must stop at some
-point.
+point; and as often, after growing waits, if the worker turned out to lack the handler: another one may have it.
 """
 
 import math
@@ -16,7 +16,7 @@ from tsuzuki.model.states import Reason, RunState
 
 _RETRIED_STATES = frozenset({RunState.FAILED, RunState.TIMED_OUT})
 LOSSES = frozenset({Reason.WORKER_LOST, Reason.NOT_CONFIRMED})
-_NEVER_RETRIED = frozenset({Reason.HANDLER_UNKNOWN, Reason.ARGUMENTS_INVALID, Reason.JOB_DELETED})
+_NEVER_RETRIED = frozenset({Reason.ARGUMENTS_INVALID, Reason.JOB_DELETED})
 # Every factor that differs noticeably from 1 reaches its cap in fewer steps.
 _EXPONENT_MAX = 100_000
 
@@ -66,7 +66,7 @@ class RetryDecision:
     losses: Losses = NO_LOSSES
 
 
-def decide_retry(  # noqa: PLR0913 -- each is a fact about the run that ended
+def decide_retry(  # noqa: PLR0911, PLR0913 -- each reason has its rule, and each fact about the run its name
     policy: RetryPolicy,
     *,
     state: RunState,
@@ -76,12 +76,14 @@ def decide_retry(  # noqa: PLR0913 -- each is a fact about the run that ended
     losses_max: int,
     random: Random,
     lost_alone: bool = False,
+    may_be_elsewhere: bool = False,
     retry_after_seconds: float | None = None,
     next_tick_seconds: float | None = None,
 ) -> RetryDecision | None:
     """Whether the run that ended in `state` because of `reason` is retried; None means no.
 
-    `lost_alone`: its worker fell silent, and no other at the same time. `retry_after_seconds` is what a server
+    `lost_alone`: its worker fell silent, and no other at the same time. `may_be_elsewhere`: a handler that its worker
+    did not have, another one may have. `retry_after_seconds` is what a server
     asked for; it is honoured even beyond the cap. `next_tick_seconds`: until the next tick that the retry would
     hold while it waits.
     """
@@ -90,6 +92,12 @@ def decide_retry(  # noqa: PLR0913 -- each is a fact about the run that ended
     asked = retry_after_seconds or 0.0
     if reason is Reason.WORKER_SHUTDOWN:
         return RetryDecision(delay_seconds=asked, retries_used=retries_used, losses=losses)
+    if reason is Reason.HANDLER_UNKNOWN:
+        allowed = losses.next_counted(losses_max) if may_be_elsewhere else None
+        wait = with_jitter(losses.hand_back_wait_seconds, random)
+        return allowed and RetryDecision(
+            delay_seconds=wait, retries_used=retries_used, losses=allowed
+        )
     is_free = reason is Reason.NOT_CONFIRMED or not lost_alone
     if reason in LOSSES and is_free and (more := losses.next_free(losses_max)):
         wait = with_jitter(losses.free_wait_seconds_before(next_tick_seconds), random)

@@ -32,6 +32,8 @@ class NewRun(NamedTuple):
     covers_until: datetime | None = None
     losses: int = 0
     losses_free: int = 0
+    work_key: str | None = None
+    """None on a first attempt: a random key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +60,9 @@ class Run:
     retry_of: int | None
     origin_id: int | None
     idempotency_key: str | None
+    """What keeps the run from being created twice."""
+    work_key: str | None
+    """What its handler passes to outside services: `key_of_work`."""
     concurrency_key: str | None
     event_id: int | None
     covers_ticks: int
@@ -106,6 +111,15 @@ class RunRef(NamedTuple):
     version: int
 
 
+class CancelRequest(NamedTuple):
+    """Who asked to cancel a run, when, and the reason it will end with."""
+
+    run_id: int
+    reason: Reason
+    requested_by: str
+    requested_at: datetime
+
+
 class Started(NamedTuple):
     """A run that this worker owns: every write for it names its `version` and `epoch`."""
 
@@ -129,6 +143,7 @@ class WorkOrder(NamedTuple):
     losses: int
     losses_free: int
     origin_id: int | None
+    work_key: str | None
     concurrency_key: str | None
     event_id: int | None
 
@@ -140,6 +155,12 @@ class WorkOrder(NamedTuple):
 def retry_key(run_id: int) -> str:
     """The idempotency key of a run's retry: at most one, whichever process ends the run."""
     return f"retry:{run_id}"
+
+
+def key_of_work(run: Run | WorkOrder) -> str:
+    """The key by which outside services recognize the work of a run: that of its caller or a random one, and the
+    same for all attempts. Runs that were created before keys were stored have one by the number of the first."""
+    return f"run-{run.origin_id or run.id}" if run.work_key is None else run.work_key
 
 
 def new_retry(
@@ -165,4 +186,5 @@ def new_retry(
         origin_id=run.origin_id or run.id,
         losses=losses.counted,
         losses_free=losses.free,
+        work_key=key_of_work(run),
     )

@@ -12,6 +12,9 @@ from typing import Any
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 
+NOTICE_SHARE = 0.75
+"""On SQLite: for how much of the grace period a worker's silence must be on record before its runs fail as lost."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
@@ -105,6 +108,12 @@ class EngineSettings:
     kill_grace_seconds: float = _setting(
         5.0, 0.0, 600.0, "The time between SIGTERM and SIGKILL to a command."
     )
+    transaction_seconds_max: float = _setting(
+        60.0,
+        1.0,
+        86_400.0,
+        "SQLite: the longest transaction of a handler. A longer one is rolled back, and its run fails.",
+    )
     log_bytes_max_per_run: int = _setting(
         10_485_760,
         1024,
@@ -166,6 +175,25 @@ class EngineSettings:
         """The silence after which a worker's commands are ended even if the worker itself is paused: between its
         own deadline and the moment at which the leader fails its runs as lost."""
         return self.worker_ttl_seconds + (self.continuation_seconds + self.worker_grace_seconds) / 2
+
+    @property
+    def reading_seconds(self) -> float:
+        """On SQLite: how long a worker whose heartbeat waits for the write lock relies on having read that its silence
+        is not on record. A heartbeat that still waits then is found to hang `continuation_seconds` later."""
+        return self.continuation_seconds / 2
+
+    @property
+    def silence_notice_seconds(self) -> float:
+        """On SQLite: how long a worker's silence must be on record before its runs fail as lost. A worker has stopped
+        them by then: `reading_seconds` + `continuation_seconds` is less, see `checked`."""
+        return self.worker_grace_seconds * NOTICE_SHARE
+
+    @property
+    def executions_end_after_reading_seconds(self) -> float:
+        """On SQLite: how long a worker's commands may continue after it has read that its silence is not on record:
+        between its own deadline and the moment at which the leader fails its runs as lost."""
+        own = self.reading_seconds + self.continuation_seconds
+        return (own + self.silence_notice_seconds) / 2
 
     def with_values(self, values: Mapping[str, object]) -> "EngineSettings":
         """The same set with some values changed. Unknown keys and bad values are refused."""

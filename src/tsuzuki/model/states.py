@@ -37,8 +37,8 @@ class RunState(StrEnum):
     """It ran longer than its job's timeout and was stopped. Final; retried like a failure."""
 
     CANCELED = "CANCELED"
-    """An operator, or a recorded rule (`late`, `overlap`), decided that it shall not run or not go on. Final,
-    and never retried."""
+    """An operator, or a recorded rule (`late`, `overlap`, `job_disabled`), decided that it shall not run or not go
+    on. Final, and never retried."""
 
     @property
     def is_final(self) -> bool:
@@ -76,6 +76,8 @@ class Reason(StrEnum):
     REPLACED = "replaced"
     OPERATOR = "operator"
     JOB_DELETED = "job_deleted"
+    SCHEDULE_CHANGED = "schedule_changed"
+    JOB_DISABLED = "job_disabled"
 
 
 class ContinuationState(StrEnum):

@@ -90,6 +90,27 @@ def verify(
             return _delivery(given.first("Idempotency-Key"), None)
 
 
+def check_headers(
+    kind: WebhookKind,
+    *,
+    secrets: Sequence[str],
+    headers: Mapping[str, str],
+    secret_header: str = SECRET_HEADER,
+) -> None:
+    """What of it can be checked before the body is read: a secret, or that there is a signature. Raises as `verify`."""
+    given = Headers(headers)
+    match kind:
+        case WebhookKind.STANDARD:
+            for name in ("id", "timestamp", "signature"):
+                _required(given, f"webhook-{name}", f"svix-{name}")
+        case WebhookKind.GITHUB:
+            _required(given, "X-Hub-Signature-256")
+        case WebhookKind.GITLAB:
+            _verify_shared(secrets, given, "X-Gitlab-Token")
+        case WebhookKind.HEADER:
+            _verify_shared(secrets, given, secret_header)
+
+
 def _verify_standard(
     secrets: Sequence[str], headers: Headers, body: bytes, now: datetime
 ) -> Delivery:

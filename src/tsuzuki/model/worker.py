@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from tsuzuki.model.abilities import Abilities, Needs
 from tsuzuki.model.clock import CLOCK_TOLERANCE_SECONDS
 
 DEFAULT_CAPACITY = 10
@@ -52,6 +53,12 @@ class Worker:
     software_version: str
     started_at: datetime
     heartbeat_at: datetime
+    only_job: str | None = None
+    """The one job that it may have, if it was started for one."""
+
+    abilities: Abilities | None = None
+    """What it can execute; None if it has not registered that."""
+
     drain_ordered_at: datetime | None = None
     """When it was told to drain, if it was. It drains under its next id too."""
 
@@ -59,6 +66,9 @@ class Worker:
     def is_present(self) -> bool:
         """It is attached, or finishes what it has."""
         return self.state in (WorkerState.ATTACHED, WorkerState.DRAINING)
+
+    def can_execute(self, needs: Needs) -> bool:
+        return self.abilities is None or self.abilities.lack(needs) is None
 
     def silent_seconds(self, now: datetime) -> float | None:
         """How old its last heartbeat is, by the database's clock. None if that is unknown: the heartbeat lies

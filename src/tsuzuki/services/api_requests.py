@@ -1,5 +1,6 @@
-"""Requests of the API that are made at most once, and the key that the API signs with."""
+"""Requests of the API that are made at most once, the key that the API signs with, and the id of the installation."""
 
+import hashlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from tsuzuki.store.sql.database import Database
 
 EXPIRED_AT_ONCE = 20
 IN_FLIGHT_RETRY_SECONDS = 1.0
+INSTALLATION_LENGTH = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +109,11 @@ class ApiRequests:
         if stored is None:
             raise RuntimeError("the signing key was deleted at this moment")
         return bytes.fromhex(stored)
+
+    @property
+    def installation(self) -> str:
+        """What tells this database from others, and may be public: the same in all processes on it."""
+        return hashlib.sha256(self.cursor_key + b"installation").hexdigest()[:INSTALLATION_LENGTH]
 
 
 def _in_flight(key: str) -> Conflict:

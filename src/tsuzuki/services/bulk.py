@@ -1,15 +1,19 @@
 """Bulk actions: cancel or retry every run that a filter matches.
 
 Preview, confirm, follow, stop. A preview freezes the filter, and the newest run it may reach; it is confirmed
-once, within the hour, and refused if far more runs match by then. From there a run of the engine carries it
-out (`services.bulk_handler`).
+once, within the hour, and refused if far more runs match by then. From there the leader carries a cancel out
+(`engine.leader.bulk_canceler`), and assigns nothing that it covers; a run of the engine carries a retry out
+(`services.bulk_handler`).
 """
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from tsuzuki.model.bulk import BulkState, BulkVerb, grew_too_much
+from tsuzuki.engine.leader.bulk_canceler import cancel_assigned
+from tsuzuki.model.bulk import BulkState, BulkVerb, frozen_states, grew_too_much
 from tsuzuki.model.errors import Conflict, NotFound, UsageError
 from tsuzuki.model.job import JobSpec
 from tsuzuki.model.overlap import ConcurrencyPolicy
@@ -19,7 +23,7 @@ from tsuzuki.services import job_changes
 from tsuzuki.services.acting import ActingService
 from tsuzuki.services.lookup import require_jobs
 from tsuzuki.services.runs import Request, RunFilter, Runs
-from tsuzuki.store import audit, bulk
+from tsuzuki.store import audit, bulk, leadership
 from tsuzuki.store.bulk import BulkAction, ResultOfRun
 from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Connection, Database
@@ -27,6 +31,7 @@ from tsuzuki.store.sql.database import Connection, Database
 HANDLER = "bulk"
 JOB_NAME = "bulk-actions"
 SAMPLES = 10
+WAIT_SECONDS = 0.2
 MATCHED_MAX = 1_000_000
 PREVIEW_VALID = timedelta(hours=1)
 PREVIEWS_KEPT = timedelta(days=1)
@@ -106,17 +111,40 @@ class BulkActions(ActingService):
                     code="bulk_grew",
                 )
             made_after = self._database.now(connection) - PREVIEW_VALID
+            if action.verb is BulkVerb.CANCEL:
+                leadership.count_bulk_cancel(connection)
             if not bulk.confirm(connection, bulk_id, actor=self._actor, made_after=made_after):
                 raise _not_confirmed(self._require(connection, bulk_id))
-            _define_job(connection, actor=self._actor)
-            # No key, which a caller might have used: an action is confirmed once, in this transaction.
-            request = Request(job=JOB_NAME, arguments={"bulk": bulk_id})
-            (submission,) = self._runs.submit_many([request], connection=connection)
-            bulk.take(connection, bulk_id, run_id=submission.run_id)
+            if action.verb is BulkVerb.CANCEL:
+                cancel_assigned(connection, self._require(connection, bulk_id))
+            else:
+                self._submit_run(connection, bulk_id)
             self._note(connection, "bulk.confirm", action)
             view = self._view(connection, bulk_id)
         self._runs.tell_leader()
         return view
+
+    def _submit_run(self, connection: Connection, bulk_id: int) -> None:
+        """The run that carries a retry out."""
+        _define_job(connection, actor=self._actor)
+        # No key, which a caller might have used: an action is confirmed once, in this transaction.
+        request = Request(job=JOB_NAME, arguments={"bulk": bulk_id})
+        (submission,) = self._runs.submit_many([request], connection=connection)
+        bulk.take(connection, bulk_id, run_id=submission.run_id)
+
+    def wait(
+        self, bulk_id: int, *, on_change: Callable[[BulkView], None] = lambda _view: None
+    ) -> BulkView:
+        """The action, once it is carried out, stopped or failed. `on_change` sees it whenever it has progressed."""
+        clock, never, seen = self._database.clock, threading.Event(), None
+        while True:
+            view = self.get(bulk_id)
+            if view != seen:
+                seen = view
+                on_change(view)
+            if view.state is not BulkState.CONFIRMED:
+                return view
+            clock.wait(never, WAIT_SECONDS)
 
     def stop(self, bulk_id: int) -> BulkView:
         """Let it go no further. What was done stays done."""
@@ -200,7 +228,7 @@ def _within(verb: BulkVerb, wanted: RunFilter) -> RunFilter:
         )
     return replace(
         wanted,
-        states=wanted.states or verb.default_states,
+        states=frozen_states(verb, wanted.states),
         is_retried=False if verb is BulkVerb.RETRY else wanted.is_retried,
         excluded_job_names=wanted.excluded_job_names | {JOB_NAME},
     )
@@ -240,6 +268,8 @@ def _state(connection: Connection, action: BulkAction) -> BulkState:
         return BulkState.DONE
     if action.stopped_at is not None:
         return BulkState.STOPPED
+    if action.verb is BulkVerb.CANCEL:
+        return BulkState.CONFIRMED
     run = runs.get(connection, action.run_id) if action.run_id is not None else None
     return _state_by_run(connection, run)
 
@@ -252,14 +282,14 @@ def _state_by_run(connection: Connection, run: Run | None) -> BulkState:
 
 
 def _define_job(connection: Connection, *, actor: str) -> None:
-    """The job whose runs carry bulk actions out; made when first needed."""
+    """The job whose runs carry bulk retries out; made when first needed."""
     job_changes.define(
         connection,
         [
             JobSpec(
                 name=JOB_NAME,
                 handler=HANDLER,
-                description="Carries out bulk actions, one run each.",
+                description="Carries out bulk retries, one run each.",
                 concurrency_policy=ConcurrencyPolicy.ALLOW,
                 retry=RetryPolicy(max_retries=10),
             )

@@ -1,4 +1,4 @@
-"""Carries a confirmed bulk action out, as a run of the engine: page by page, oldest run first.
+"""Carries a confirmed bulk retry out, as a run of the engine: page by page, oldest run first.
 
 Each page is one transaction behind the fence of that run: the moves, what became of each run, the position and
 the lines of the audit log. A run that is lost is retried, and goes on at the position.
@@ -9,19 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 from tsuzuki.engine.run_context import RunContext
-from tsuzuki.model.bulk import BulkResult, BulkVerb
+from tsuzuki.model.bulk import BulkResult
 from tsuzuki.model.run import Run, new_retry
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
 from tsuzuki.store import audit, bulk
+from tsuzuki.store.audit import Recorded
 from tsuzuki.store.bulk import BulkAction, ResultOfRun
-from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.runs import cancel_requests, runs
 from tsuzuki.store.sql.database import Connection, Database
-from tsuzuki.store.wakeups import channels
 
 PAGE = 200
-ROUNDS_MAX = 5
-"""How often a page is read again for runs that moved while it was carried out."""
 
 
 def bulk_handler(database: Database) -> Callable[[RunContext], Any]:
@@ -30,14 +28,14 @@ def bulk_handler(database: Database) -> Callable[[RunContext], Any]:
         while True:
             run.raise_if_cancelled()
             with run.transaction() as connection:
-                action = bulk.take(connection, bulk_id, run_id=run.id)
-                if action is not None:
-                    _carry_out_page(connection, database, action)
+                taken = bulk.take(connection, bulk_id, run_id=run.id)
+                if taken is not None:
+                    _carry_out_page(connection, database, taken)
                 action = bulk.get(connection, bulk_id)
             if action is None:
                 return {"bulk": bulk_id, "done": 0}
             run.progress(action.done, action.matched)
-            if action.finished_at is not None or action.stopped_at is not None:
+            if taken is None or action.finished_at is not None:
                 return {"bulk": bulk_id, "done": action.done}
 
     return carry_out
@@ -50,38 +48,16 @@ def _carry_out_page(connection: Connection, database: Database, action: BulkActi
         bulk.finish(connection, action.id)
         return
     actor = action.confirmed_by or action.created_by
-    results = (
-        _cancel(connection, page, actor)
-        if action.verb is BulkVerb.CANCEL
-        else _retry(connection, database, page)
-    )
+    results = _retry(connection, database, page)
     before = {run.id: run.state for run in page}
-    for result in results:
-        _note(connection, action, actor, result, before[result.run_id])
+    changes = [_change(action, one, before[one.run_id]) for one in results if one.new_run_id]
+    audit.record_many(connection, changes, actor=actor, object_type="run")
     bulk.advance(connection, action.id, position=page[-1].id, results=results)
-
-
-def _cancel(connection: Connection, page: list[Run], actor: str) -> list[ResultOfRun]:
-    """A run that moves at the same moment is read again: it is canceled where it is by then."""
-    left = page
-    canceled: set[int] = set()
-    concerned: set[str] = set()
-    for _round in range(ROUNDS_MAX):
-        concerned.update(*map(channels.concerned_by_cancel, left))
-        canceled |= moves.cancel(connection, operator=actor, runs=[run.ref for run in left])
-        missed = [run.id for run in left if run.id not in canceled]
-        left = [run for run in runs.get_many(connection, missed) if not run.state.is_final]
-        if not left:
-            break
-    channels.notify(connection, *concerned)
-    return [
-        ResultOfRun(run.id, BulkResult.CANCELED if run.id in canceled else BulkResult.ENDED_BEFORE)
-        for run in page
-    ]
 
 
 def _retry(connection: Connection, database: Database, page: list[Run]) -> list[ResultOfRun]:
     now = database.now(connection)
+    cancel_requests.remove(connection, [run.id for run in page])
     new_ids = runs.create(connection, [new_retry(run, scheduled_for=now) for run in page])
     return [
         ResultOfRun(run.id, BulkResult.RETRIED_BEFORE)
@@ -91,27 +67,7 @@ def _retry(connection: Connection, database: Database, page: list[Run]) -> list[
     ]
 
 
-def _note(
-    connection: Connection,
-    action: BulkAction,
-    actor: str,
-    result: ResultOfRun,
-    before: RunState,
-) -> None:
-    """The line that the same act on one run alone would leave, with the bulk action beside it."""
-    if result.result is BulkResult.CANCELED:
-        name, after = "run.cancel", {"state": RunState.CANCELED, "bulk": action.id}
-    elif result.result is BulkResult.RETRIED:
-        name = "run.retry"
-        after = {"state": before, "retried_as": result.new_run_id, "bulk": action.id}
-    else:
-        return
-    audit.record(
-        connection,
-        actor=actor,
-        action=name,
-        object_type="run",
-        object_id=str(result.run_id),
-        before={"state": before},
-        after=after,
-    )
+def _change(action: BulkAction, retried: ResultOfRun, before: RunState) -> Recorded:
+    """The line that retrying the run alone would leave, with the bulk action beside it."""
+    after = {"state": before, "retried_as": retried.new_run_id, "bulk": action.id}
+    return Recorded(str(retried.run_id), "run.retry", {"state": before}, after)

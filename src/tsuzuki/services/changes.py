@@ -50,7 +50,7 @@ class Changes:
             with self._database.read() as connection:
                 page = changes.between(connection, known, until, limit=page_changes)
                 # Asked last: a row that was deleted before it was read is known to be deleted by now.
-                if changes.is_pruned(connection, known):
+                if changes.is_lost(connection, known):
                     raise PositionLost(str(known))
             known, more = page.position, page.more
             yield page

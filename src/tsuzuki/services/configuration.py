@@ -32,6 +32,7 @@ class ConfigurationView:
     redis_url: str | None = field(repr=False)
     timezone: str
     log_archive: str | None = field(repr=False)
+    contact: str | None
     jobs: tuple[str, ...]
     refusals: tuple[ConfigurationError, ...]
     """Why jobs of the file cannot be used: their kind is refused."""
@@ -52,6 +53,7 @@ class ConfigurationView:
             "redis_url": _masked(self.redis_url),
             "timezone": self.timezone,
             "log_archive": _masked(self.log_archive),
+            "contact": self.contact,
             "jobs": len(self.jobs),
         }
         mask = SecretMask()
@@ -79,6 +81,7 @@ def view(
         redis_url=configuration.redis_url,
         timezone=configuration.timezone,
         log_archive=configuration.log_archive,
+        contact=configuration.contact,
         jobs=tuple(spec.name for spec in configuration.jobs),
         refusals=tuple(job.problem for job in configuration.refused_jobs),
         origins=configuration.origins,

@@ -15,23 +15,26 @@ from tsuzuki.services.maintenance import Maintenance
 from tsuzuki.services.runs import Runs
 from tsuzuki.services.upcoming import UpcomingItem
 from tsuzuki.services.workers import EngineStatus, Workers
+from tsuzuki.store import failing_loops, settings
 from tsuzuki.store.sql.database import Database
 
 MEGABYTE = 1024 * 1024
 DISK_FAULT_BYTES = 100 * MEGABYTE
 DISK_WARNING_BYTES = 1024 * MEGABYTE
+WAL_WARNING_BYTES = 100 * MEGABYTE
 CLOCK_WARNING_SECONDS = 2.0
 CLOCK_FAULT_SECONDS = 60.0
 LATE_SECONDS = 60.0
 LATE_SHOWN_MAX = 50
 JOBS_SHOWN_MAX = 5
 HELD_BY_ITS_JOB = frozenset({Cause.PAUSED, Cause.JOB_REMOVED, Cause.JOB_LIMIT, Cause.KEY_LIMIT})
+HANDLERS_SHOWN_MAX = 10
 
 
 class Diagnosis:
     """`collector_checks` gives those of all collectors; it is told whether the tables are there."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- all that is looked at
         self,
         *,
         database: Database,
@@ -41,6 +44,7 @@ class Diagnosis:
         due: DueItems,
         runs: Runs,
         jobs: Jobs,
+        has_log_archive: bool,
         collector_checks: Callable[[bool], Iterable[Check]],
     ) -> None:
         self._database = database
@@ -50,6 +54,7 @@ class Diagnosis:
         self._due = due
         self._runs = runs
         self._jobs = jobs
+        self._has_log_archive = has_log_archive
         self._collector_checks = collector_checks
 
     def checks(self) -> Iterator[Check]:
@@ -66,6 +71,7 @@ class Diagnosis:
                 yield self._clock_check()
                 yield from self._engine_checks()
                 yield from self._job_checks()
+                yield from self._log_checks()
             except TsuzukiError as problem:
                 yield fault_of("database", problem)
         yield from self._collector_checks(has_tables)
@@ -88,15 +94,22 @@ class Diagnosis:
     def _writing_check(self) -> Check:
         """Of a database that is whole: whether it can be written."""
         if self._database.is_write_locked():
-            holder = self._maintenance.lock_holder() or "another process"
-            found = f"{holder} holds the write lock, and no other can write"
-            return warning("database", found, "Wait for it, or look at that process.")
+            return self._locked_check()
         try:
             self._maintenance.require_writable()
         except TsuzukiError as problem:
             return fault_of("database", problem)
         kind = "SQLite" if self._database.is_sqlite else "PostgreSQL"
         return ok("database", f"answers, and is whole ({kind})")
+
+    def _locked_check(self) -> Check:
+        holder = self._maintenance.lock_holder()
+        found = f"{holder or 'another process'} holds the write lock"
+        if holder is not None and holder.since is not None:
+            seconds = (self._database.clock.now() - holder.since).total_seconds()
+            found += f" for {seconds:.0f} s now"
+        step = "Wait for it, or look at that process."
+        return warning("database", f"{found}, and no other can write", step)
 
     def _disk_checks(self) -> Iterator[Check]:
         """Free space where the database file and the workspace are; one line for each file system."""
@@ -113,6 +126,8 @@ class Diagnosis:
             if device not in seen:
                 seen.add(device)
                 yield _disk_check(folder, usage.free)
+        if self._database.wal_bytes:
+            yield _wal_check(self._database.wal_bytes)
 
     def _clock_check(self) -> Check:
         with self._database.read() as connection:
@@ -129,7 +144,19 @@ class Diagnosis:
         status = self._workers.status()
         yield _leader_check(status)
         yield from _worker_checks(status)
+        yield from self._loop_checks()
+        yield from _handler_checks(status)
         yield self._due_check(status)
+
+    def _loop_checks(self) -> Iterator[Check]:
+        with self._database.read() as connection:
+            failing = failing_loops.find(connection)
+        for process, failure in failing:
+            yield fault(
+                "loops",
+                f"{failure.loop} of {process} has failed {failure.failures} times in a row: {failure.error}",
+                "See the log of that process.",
+            )
 
     def _due_check(self, status: EngineStatus) -> Check:
         items = self._due.upcoming.find(limit=LATE_SHOWN_MAX)
@@ -150,6 +177,19 @@ class Diagnosis:
         if item.run_id is None:
             return False
         return self._runs.explain(item.run_id).reasons[0].cause in HELD_BY_ITS_JOB
+
+    def _log_checks(self) -> Iterator[Check]:
+        """Without an archive no log leaves the database, whatever the setting is."""
+        if self._has_log_archive:
+            return
+        with self._database.read() as connection:
+            days = settings.load(connection).log_retention_days_db
+        yield warning(
+            "logs",
+            f"log_retention_days_db ({days} days) has no effect: no log_archive is set, and logs stay in the "
+            "database until their runs are deleted",
+            "Set log_archive in tsuzuki.yaml to a folder that all machines share, or to s3://…",
+        )
 
     def _job_checks(self) -> Iterator[Check]:
         """What a change of the file has not brought into the database yet."""
@@ -186,12 +226,28 @@ def _disk_check(folder: Path, free_bytes: int) -> Check:
     return ok("disk", found)
 
 
+def _wal_check(wal_bytes: int) -> Check:
+    found = f"{wal_bytes / MEGABYTE:.1f} MB in the write-ahead log of the database"
+    if wal_bytes <= WAL_WARNING_BYTES:
+        return ok("log", found)
+    step = "A reader keeps it from being emptied: end programs that read the database for long."
+    return warning("log", found, step)
+
+
 def _leader_check(status: EngineStatus) -> Check:
     if not status.is_led or status.lease is None:
         return warning("leader", "no process leads, so nothing is started", "Start one: tsuzuki up")
     lead = status.leadership
     found = f"{lead.holder}, epoch {lead.epoch}, lease ends in {status.lease.left_seconds:.0f} s"
     return ok("leader", found)
+
+
+def _handler_checks(status: EngineStatus) -> Iterator[Check]:
+    """Jobs whose runs wait because no live worker can execute them."""
+    for missing in status.missing_handlers[:HANDLERS_SHOWN_MAX]:
+        yield fault("handlers", f"{missing.job}: {missing.sentence}", str(missing.hint))
+    if (more := len(status.missing_handlers) - HANDLERS_SHOWN_MAX) > 0:
+        yield fault("handlers", f"{more} more jobs wait for a worker", "See: tsuzuki run explain")
 
 
 def _worker_checks(status: EngineStatus) -> Iterator[Check]:

@@ -1,15 +1,16 @@
-"""What is due now: the ticks that would become runs or skips, and the runs that wait."""
+"""What is due now: the ticks and events that would become runs or skips, and the runs that wait."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
 from tsuzuki.model.job import Job
 from tsuzuki.services.upcoming import Upcoming
-from tsuzuki.store import jobs, settings
+from tsuzuki.store import events, jobs, settings
 from tsuzuki.store.runs import queue, runs
-from tsuzuki.store.sql.database import Database
+from tsuzuki.store.sql.database import Connection, Database
 
 WAITING_MAX = 1000
+SKIP = "skip (late)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +38,28 @@ class DueItems:
                 connection,
                 [run.ref.id for run in queue.due_runs(connection, limit=WAITING_MAX)],
             )
+            of_events = _of_events(connection)
         found = [
             DueItem(job=run.job_name, scheduled_for=run.scheduled_for, what=f"run {run.id} waits")
             for run in waiting
         ]
+        found.extend(of_events)
         for job in scheduled:
             found.extend(_planned(job, now, grace_seconds))
         return sorted(found, key=lambda due: (due.scheduled_for, due.job))
+
+
+def _of_events(connection: Connection) -> list[DueItem]:
+    waiting = events.unprocessed(connection, limit=WAITING_MAX)
+    if not waiting:
+        return []
+    subscribed = jobs.find_by_event(connection, [event.event_type for event in waiting])
+    return [
+        DueItem(job=job.spec.name, scheduled_for=event.created_at, what=f"run for event {event.id}")
+        for event in waiting
+        for job in subscribed
+        if job.spec.on_event == event.event_type and job.spec.enabled
+    ]
 
 
 def _planned(job: Job, now: datetime, grace_seconds: float) -> list[DueItem]:
@@ -53,7 +69,7 @@ def _planned(job: Job, now: datetime, grace_seconds: float) -> list[DueItem]:
     name = job.spec.name
     return [
         *(
-            DueItem(job=name, scheduled_for=ticks.first, what="skip (late)", ticks=ticks.count)
+            DueItem(job=name, scheduled_for=ticks.first, what=SKIP, ticks=ticks.count)
             for ticks in plan.skipped
         ),
         *(DueItem(job=name, scheduled_for=tick, what="run") for tick in plan.run),

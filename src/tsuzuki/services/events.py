@@ -1,17 +1,22 @@
 """Events: saying that something happened, and looking at what did."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from tsuzuki.model import jsontext
-from tsuzuki.model.errors import NotFound, UsageError
+from tsuzuki.model.access import Principal, Right
+from tsuzuki.model.errors import Conflict, NotFound, NotPermitted, UsageError
+from tsuzuki.model.idempotency_key import check_key
 from tsuzuki.store import audit, events, jobs
 from tsuzuki.store.events import Event
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
 
-__all__ = ["Event", "Events"]
+__all__ = ["Event", "Events", "check_emitter"]
+
+WEBHOOK_PREFIX = "webhook."
+"""Of the type of a webhook's events if the configuration names no other."""
 
 
 class Events:
@@ -33,13 +38,15 @@ class Events:
         connection: Connection | None = None,
         actor: str | None = None,
     ) -> tuple[Event, bool]:
-        """Store an event; the second value is False if its key was used before. With an `actor` a new one is
-        audited under that name."""
+        """Store an event; the second value is False if it was emitted before: the same key, type and payload.
+        Raises `Conflict` (`event_key_used`) if the key was used with another payload. With an `actor` a new event
+        is audited under that name."""
         if not event_type or len(event_type) > 200:
             raise UsageError(
                 "an event type has from 1 to 200 characters",
                 hint="Name what happened, for example order.paid; details go into the payload.",
             )
+        check_key(dedupe_key)
         body = {} if payload is None else payload
         jsontext.check(body)
         if connection is not None:
@@ -53,7 +60,8 @@ class Events:
     def listeners(self, event_type: str) -> list[str]:
         """The names of the jobs that run when such an event is emitted."""
         with self._database.read() as connection:
-            return sorted(job.spec.name for job in jobs.find_by_event(connection, [event_type]))
+            subscribed = jobs.find_by_event(connection, [event_type])
+        return sorted(job.spec.name for job in subscribed if job.spec.enabled)
 
     def find(
         self, *, event_type: str | None = None, before_id: int | None = None, limit: int = 50
@@ -90,6 +98,12 @@ class Events:
         stored = event, is_new = events.emit(
             connection, event_type=event_type, payload=payload, dedupe_key=dedupe_key
         )
+        if not is_new and not jsontext.is_same(event.payload, payload):
+            raise Conflict(
+                f"the key {dedupe_key!r} was used for event {event.id} with another payload",
+                hint="Use a new key for each event that is to be emitted.",
+                code="event_key_used",
+            )
         if actor is not None and is_new:
             audit.record(
                 connection,
@@ -101,3 +115,15 @@ class Events:
             )
         channels.notify(connection, Channel.LEADER)
         return stored
+
+
+def check_emitter(event_type: str, of_webhooks: Iterable[str], by: Principal) -> None:
+    """Refuse a caller who would emit an event of a webhook's type: a job cannot tell it from a signed delivery. A
+    principal that writes definitions may, as it may change what a job does. Raises `NotPermitted`."""
+    is_reserved = event_type.startswith(WEBHOOK_PREFIX) or event_type in of_webhooks
+    if is_reserved and not by.may(Right.JOBS_WRITE):
+        raise NotPermitted(
+            f"events of the type {event_type!r} come from a webhook only",
+            hint="Send a signed request to the webhook, or choose another type.",
+            code="event_type_reserved",
+        )

@@ -12,8 +12,9 @@ from tsuzuki.model.sentence import Command, Sentence
 from tsuzuki.model.states import ContinuationState, RunState, Trigger
 from tsuzuki.model.worker import Worker, WorkerState
 from tsuzuki.services.liveness import LOCKED_HINT, Liveness
+from tsuzuki.services.missing_handlers import missing_handler
 from tsuzuki.store import jobs, leadership, settings, workers
-from tsuzuki.store.runs import capacity, runs
+from tsuzuki.store.runs import cancel_requests, capacity, runs
 from tsuzuki.store.runs.capacity import HeldRuns
 from tsuzuki.store.sql.database import Connection
 
@@ -37,9 +38,11 @@ class Cause(StrEnum):
     NO_LEADER = "no_leader"
     NO_WORKER = "no_worker"
     NO_TAGS = "no_worker_with_tags"
+    NO_HANDLER = "no_worker_with_handler"
     CAPACITY = "capacity"
     WORKER_SILENT = "worker_silent"
     CONFIRMING = "confirming"
+    CANCEL_REQUESTED = "cancel_requested"
     NEXT = "next"
 
 
@@ -78,6 +81,7 @@ class _RunFacts:
     now: datetime
     liveness: Liveness
     live_workers: list[Worker]
+    """Without those that were started for another job alone."""
     held: HeldRuns
 
 
@@ -91,7 +95,11 @@ def explain(connection: Connection, run: Run, *, now: datetime, liveness: Livene
         job=job,
         now=now,
         liveness=liveness,
-        live_workers=liveness.live_workers(connection),
+        live_workers=[
+            worker
+            for worker in liveness.live_workers(connection)
+            if worker.only_job in (None, job.spec.name)
+        ],
         held=capacity.held_runs(connection),
     )
     match run.state:
@@ -113,6 +121,7 @@ def _why_waiting(facts: _RunFacts) -> list[StatusReason]:
         _at_key_limit,
         _no_leader,
         _no_worker,
+        _no_handler,
         _no_free_slot,
     ]
     reasons = [reason for question in questions if (reason := question(facts)) is not None]
@@ -263,15 +272,26 @@ def _no_worker(facts: _RunFacts) -> StatusReason | None:
     )
 
 
+def _no_handler(facts: _RunFacts) -> StatusReason | None:
+    missing = missing_handler(facts.job.spec, facts.live_workers)
+    if missing is None:
+        return None
+    return StatusReason(cause=Cause.NO_HANDLER, sentence=missing.sentence, hint=missing.hint)
+
+
 def _without_live_workers(facts: _RunFacts) -> Sentence:
-    dead = tuple(
-        Sentence(
-            "%(worker)s %(why)s",
-            worker=worker.id,
-            why=facts.liveness.why_dead(facts.connection, worker),
-        )
+    attached = [
+        (worker, facts.liveness.why_dead(facts.connection, worker))
         for worker in workers.find(facts.connection)
         if worker.state is WorkerState.ATTACHED
+    ]
+    if any(why is None for _, why in attached):
+        return Sentence(
+            "Every live worker was started for one other job: %(jobs)s.",
+            jobs=tuple(sorted({worker.only_job or "" for worker, why in attached if why is None})),
+        )
+    dead = tuple(
+        Sentence("%(worker)s %(why)s", worker=worker.id, why=why) for worker, why in attached
     )
     if not dead:
         return Sentence("No worker is attached.")
@@ -279,7 +299,12 @@ def _without_live_workers(facts: _RunFacts) -> Sentence:
 
 
 def _no_free_slot(facts: _RunFacts) -> StatusReason | None:
-    able = [worker for worker in facts.live_workers if facts.job.spec.tags <= worker.tags]
+    spec = facts.job.spec
+    able = [
+        worker
+        for worker in facts.live_workers
+        if spec.tags <= worker.tags and worker.can_execute(spec.needs)
+    ]
     loads = [(facts.held.by_worker.get(worker.id, 0), worker.capacity) for worker in able]
     if not able or any(held < capacity for held, capacity in loads):
         return None
@@ -313,6 +338,19 @@ def _where_held(facts: _RunFacts) -> list[StatusReason]:
                     worker=run.assigned_worker_id,
                     why=why_dead,
                     seconds=f"{lost_after_seconds:g}",
+                ),
+            ),
+        )
+    if request := cancel_requests.of_runs(facts.connection, [run.id]).get(run.id):
+        reasons.insert(
+            0,
+            StatusReason(
+                cause=Cause.CANCEL_REQUESTED,
+                sentence=Sentence(
+                    "%(actor)s requested to cancel it at %(at)s. "
+                    "It will be canceled when its handler's transaction ends.",
+                    actor=request.requested_by,
+                    at=request.requested_at,
                 ),
             ),
         )
@@ -363,6 +401,14 @@ def _ended(facts: _RunFacts) -> StatusReason:
 
 
 def _end_of(run: Run) -> Sentence:
+    if run.covers_ticks > 1:
+        return Sentence(
+            "Skipped %(ticks)s scheduled times from %(first)s to %(last)s: %(reason)s.",
+            ticks=run.covers_ticks,
+            first=run.scheduled_for,
+            last=run.covers_until,
+            reason=run.reason,
+        )
     values: dict[str, Any] = {"at": run.finished_at, "state": run.state}
     match run.reason, run.error:
         case None, None:

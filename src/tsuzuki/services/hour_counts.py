@@ -1,6 +1,7 @@
 """Counts of ended runs by hour, kept in memory as far as they cannot change any more.
 
-A closed hour is stored once and never changed, so it is read and added up once. Of the open hours what is settled,
+A closed hour changes only by a correction, after which counts are kept anew (`statistics`), so it is read and added up
+once. Of the open hours what is settled,
 because its transactions were committed long ago, is counted once from the history; only the last seconds are counted
 each time.
 """
@@ -96,6 +97,8 @@ class HourCounts:
         self, connection: Connection, start: datetime, end: datetime, *, now: datetime
     ) -> list[HourRow]:
         """By job and hour, from the hour `start` on, before which every hour is closed."""
+        if start >= end:
+            return []
         with self._lock:
             return list(self._open.count(connection, start, end, now=now))
 

@@ -7,12 +7,16 @@ from typing import Any
 
 from tsuzuki.model.errors import Conflict, VersionMismatch
 from tsuzuki.model.job import Job, JobSource, JobSpec
+from tsuzuki.model.run import RunRef
+from tsuzuki.model.states import Reason
 from tsuzuki.services.lookup import require_job
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.rows import columns_of
+from tsuzuki.store.runs import moves, rescue, runs
 from tsuzuki.store.sql.database import Connection
 
 NAMES_SHOWN_MAX = 5
+CANCELED_AT_ONCE = 500
 
 
 class ChangeKind(StrEnum):
@@ -76,6 +80,12 @@ def refuse_loss(changes: Iterable[Change]) -> None:
 def define(connection: Connection, specs: Sequence[JobSpec], *, actor: str) -> None:
     """Add or change jobs that live in the database only."""
     jobs.hold(connection)
+    changes = to_define(connection, specs)
+    carry_out(connection, changes, source=JobSource.DATABASE, actor=actor)
+
+
+def to_define(connection: Connection, specs: Sequence[JobSpec]) -> list[Change]:
+    """What must happen so that the database has these jobs of its own. Raises `Conflict` for a job of the file."""
     stored = jobs.find_by_name(connection, [spec.name for spec in specs])
     changes: list[Change] = []
     for spec in specs:
@@ -86,10 +96,25 @@ def define(connection: Connection, specs: Sequence[JobSpec], *, actor: str) -> N
                 hint="Change it there, or choose another name.",
                 code="job_source",
             )
+        if job is not None:
+            _refuse_other_program(job.spec, spec)
         if job is None or job.spec != spec:
             kind = ChangeKind.ADD if job is None else ChangeKind.CHANGE
             changes.append(Change(kind=kind, name=spec.name, before=job, after=spec))
-    carry_out(connection, changes, source=JobSource.DATABASE, actor=actor)
+    return changes
+
+
+def _refuse_other_program(stored: JobSpec, wanted: JobSpec) -> None:
+    """A job whose function is in the `__main__` of a program stays with that program: its runs were asked of that
+    code. Two programs that define the same name would execute each other's runs."""
+    theirs, ours = stored.needs.program, wanted.needs.program
+    if theirs is None or ours is None or theirs == ours:
+        return
+    raise Conflict(
+        f"the job {wanted.name!r} is defined by another program: {theirs}",
+        hint="Choose another name; or pass the former path as `program=` if this program was moved.",
+        code="job_of_other_program",
+    )
 
 
 def create(connection: Connection, spec: JobSpec, *, actor: str) -> None:
@@ -152,9 +177,10 @@ def carry_out(
         return
     added = [change.after for change in changes if change.before is None and change.after]
     if added:
+        _cancel_what_waits_for_removed_jobs(connection, actor)
         jobs.add_many(connection, added, source=source)
     for change in changes:
-        _carry_out_on(connection, change)
+        _carry_out_on(connection, change, actor)
     recorded = [
         audit.Recorded(
             change.name,
@@ -167,22 +193,45 @@ def carry_out(
     audit.record_many(connection, recorded, actor=actor, object_type="job")
 
 
-def _carry_out_on(connection: Connection, change: Change) -> None:
+def _cancel_what_waits_for_removed_jobs(connection: Connection, actor: str) -> None:
+    """As a leader does, if there is one: a job that gets the row of a removed one must not execute its runs."""
+    while waiting := rescue.waiting_of_removed_jobs(connection, limit=CANCELED_AT_ONCE):
+        if not moves.cancel(connection, operator=actor, runs=waiting, reason=Reason.JOB_DELETED):
+            return
+
+
+def _carry_out_on(connection: Connection, change: Change, actor: str) -> None:
     """Change or remove a job that is stored."""
-    job = change.before
+    job, spec = change.before, change.after
     if job is None:
         return
-    took = (
-        jobs.change(connection, job=job, spec=change.after)
-        if change.after is not None
-        else jobs.remove(connection, job=job)
-    )
+    if spec is not None and not job.is_replanned_by(spec):
+        took = jobs.change(connection, job=job, spec=spec)
+    else:
+        took = _replan(connection, job, spec, actor)
     if not took:
         raise Conflict(
             f"the job {change.name!r} was changed by another process at the same moment",
             hint="Look at it again and repeat the change if it is still wanted.",
             code="job_changed",
         )
+
+
+def _replan(connection: Connection, job: Job, spec: JobSpec | None, actor: str) -> bool:
+    """Change or remove (None) a job, and record the due ticks that its planning leaves out as one skip."""
+    planning = jobs.hold_planning(connection, job=job)
+    if planning is None:
+        return False
+    job = replace(job, planned_until=planning.until)
+    if skipped := job.skipped_by(spec, planning.now):
+        ticks, reason = skipped
+        created = runs.create(connection, [job.record_of(ticks)])
+        refs = [RunRef(id=run_id, version=1) for run_id in created if run_id is not None]
+        moves.cancel(connection, operator=actor, runs=refs, reason=reason)
+    if spec is None:
+        return jobs.remove(connection, job=job)
+    planned_until = job.replanned_until(spec, planning.now)
+    return jobs.change(connection, job=job, spec=spec, planned_until=planned_until)
 
 
 def taken(name: str) -> Conflict:

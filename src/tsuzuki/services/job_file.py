@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LOOK_INTERVAL_SECONDS = 1.0
 STOP_SECONDS = 5.0
-READ_AT_START = ("database_url", "database_direct_url", "redis_url", "log_archive")
+READ_AT_START = ("database_url", "database_direct_url", "redis_url", "log_archive", "contact")
 """What a running process does not read again, beside the sections."""
 
 

@@ -4,7 +4,7 @@ A job of the file is changed in the file, and the database follows; a job of the
 there. Whichever it is, the change and its line in the audit log are one transaction.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -33,6 +33,7 @@ from tsuzuki.services.acting import ActingService
 from tsuzuki.services.job_changes import Change
 from tsuzuki.services.job_views import JobView, SyncState, view_of, views_of
 from tsuzuki.services.lookup import job_unknown
+from tsuzuki.services.lost_functions import disable_lost
 from tsuzuki.store import jobs
 from tsuzuki.store.sql.database import Connection, Database
 
@@ -235,15 +236,34 @@ class Jobs(ActingService):
         return self.get(name)
 
     def define_many(self, bodies: Mapping[str, Mapping[str, Any]]) -> None:
-        """Make or change jobs that live in the database only, all of them or none."""
+        """Make or change jobs that live in the database only, all or none. Without a change no lock is taken."""
         specs = self._parsed(bodies)
-        with self._database.write() as connection:
-            job_changes.define(connection, specs, actor=self._actor)
+        if self._is_to_define(specs):
+            with self._database.write() as connection:
+                job_changes.define(connection, specs, actor=self._actor)
 
-    def define_in(self, connection: Connection, bodies: Mapping[str, Mapping[str, Any]]) -> None:
-        """The same inside a transaction of the caller's."""
+    def define_for(self, connection: Connection, bodies: Mapping[str, Mapping[str, Any]]) -> bool:
+        """Make or change jobs for a caller's open transaction, in a transaction of our own: others who define jobs
+        must not wait until the caller commits. False if that is impossible and they became part of the caller's
+        transaction."""
+        specs = self._parsed(bodies)
+        if not self._is_to_define(specs):
+            return True
+        if self._database.can_commit_beside(connection):
+            with self._database.write() as own:
+                job_changes.define(own, specs, actor=self._actor)
+            return True
         self._database.adopt(connection)
-        job_changes.define(connection, self._parsed(bodies), actor=self._actor)
+        job_changes.define(connection, specs, actor=self._actor)
+        return False
+
+    def _is_to_define(self, specs: Sequence[JobSpec]) -> bool:
+        with self._database.read() as connection:
+            return bool(job_changes.to_define(connection, specs))
+
+    def disable_lost(self, is_lost: Callable[[JobSpec], bool]) -> list[str]:
+        """Disable the jobs whose function is gone from the code, unless a live worker has it. Answers their names."""
+        return disable_lost(self._database, is_lost, actor=self._actor)
 
     def check(self, name: str, body: Mapping[str, Any]) -> None:
         """Raises `ConfigurationError` if a definition is wrong, without a look at file or database."""
@@ -273,24 +293,33 @@ class Jobs(ActingService):
             for name, body in bodies.items()
         ]
 
-    def apply(self, *, dry_run: bool = False, additions_only: bool = False) -> list[Change]:
+    def apply(
+        self,
+        *,
+        dry_run: bool = False,
+        additions_only: bool = False,
+        of_kinds: Collection[str] | None = None,
+    ) -> list[Change]:
         """Make the database hold what the file says. Returns what changed (or would). Raises
         `ConfigurationError` if an enabled job is of a refused kind; a disabled one stays as it is. With
-        `additions_only` raises `Conflict` if a job that is stored would be changed or removed."""
+        `additions_only` raises `Conflict` if a job that is stored would be changed or removed. With `of_kinds` only
+        jobs of these kinds are added or changed, and none is removed."""
         if self._reload().file is None:
             return []
         if dry_run:
             with self._database.read() as connection:
-                return self._changes(connection)
+                return self._changes(connection, of_kinds)
         with self._database.write() as connection:
             jobs.hold(connection)
-            changes = self._changes(connection)
+            changes = self._changes(connection, of_kinds)
             if additions_only:
                 job_changes.refuse_loss(changes)
             job_changes.carry_out(connection, changes, source=JobSource.FILE, actor=self._actor)
             return changes
 
-    def _changes(self, connection: Connection) -> list[Change]:
+    def _changes(
+        self, connection: Connection, of_kinds: Collection[str] | None = None
+    ) -> list[Change]:
         """What must happen so that the database holds what the file says. The file is read here: for a
         change while definitions are held, or an older reading could undo a newer one."""
         configuration = self._reload()
@@ -299,7 +328,10 @@ class Jobs(ActingService):
                 raise job.problem
         refused = {job.name for job in configuration.refused_jobs}
         stored = [job for job in jobs.find(connection) if job.spec.name not in refused]
-        return job_changes.plan(stored, configuration.jobs)
+        changes = job_changes.plan(stored, configuration.jobs)
+        if of_kinds is None:
+            return changes
+        return [one for one in changes if one.after and one.after.handler in of_kinds]
 
     def _refuse_unknown_keys(self, keys: Collection[Key]) -> None:
         """A misspelt key that is to be removed would do nothing, without a word."""

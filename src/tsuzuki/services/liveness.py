@@ -13,7 +13,7 @@ from tsuzuki.model.run import Run
 from tsuzuki.model.sentence import Command, Sentence
 from tsuzuki.model.states import RunState
 from tsuzuki.model.worker import Worker, WorkerState
-from tsuzuki.store import leadership, settings, workers
+from tsuzuki.store import jobs, leadership, settings, workers
 from tsuzuki.store.leadership import Leadership, Term
 from tsuzuki.store.sql.database import Connection, Database
 
@@ -38,14 +38,18 @@ class Liveness:
             case RunState.PENDING | RunState.ORPHANED:
                 age = self._database.now(connection) - run.created_at
                 is_fresh = run.retry_of is None and age < timedelta(seconds=fresh_seconds)
-                return is_fresh or self._has_live_leader_and_worker(connection)
+                return is_fresh or self._has_live_leader_and_worker(connection, run.job_name)
             case _:
                 return False
 
-    def has_live_leader_and_worker(self) -> bool:
-        """Whether a run that is stored now would be assigned and started."""
+    def has_live_leader_and_worker(
+        self, job_name: str | None = None, *, lasting: bool = False
+    ) -> bool:
+        """Whether a run that is stored now, of that job, would be assigned and started. A worker that was started for
+        one job counts only if that is `job_name`: it gets nothing else. If it must be `lasting`, such a worker never
+        counts: it leaves when its own work is done."""
         with self._database.read() as connection:
-            return self._has_live_leader_and_worker(connection)
+            return self._has_live_leader_and_worker(connection, job_name, lasting=lasting)
 
     def term_of_leader_that_died_here(self) -> Term | None:
         """The current term, if its leader was a process of this machine that has ended. Then its lease need
@@ -125,9 +129,17 @@ class Liveness:
             file=file,
         )
 
-    def _has_live_leader_and_worker(self, connection: Connection) -> bool:
-        return self.live_leader(connection) is not None and any(
-            worker.capacity > 0 for worker in self.live_workers(connection)
+    def _has_live_leader_and_worker(
+        self, connection: Connection, job_name: str | None, *, lasting: bool = False
+    ) -> bool:
+        if self.live_leader(connection) is None:
+            return False
+        job = jobs.get_by_name(connection, job_name) if job_name else None
+        return any(
+            worker.capacity > 0
+            and (worker.only_job is None or (worker.only_job == job_name and not lasting))
+            and (job is None or worker.can_execute(job.spec.needs))
+            for worker in self.live_workers(connection)
         )
 
     def _died_here(self, connection: Connection, worker_id: str | None) -> bool:

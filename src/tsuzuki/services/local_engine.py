@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tsuzuki.engine.role import Role
-from tsuzuki.model.errors import Conflict
+from tsuzuki.model.errors import Conflict, DatabaseReplaced
+from tsuzuki.model.job import Job
+from tsuzuki.model.loop_failure import LoopFailure
+from tsuzuki.model.run import NewRun
 from tsuzuki.model.states import RunState
 from tsuzuki.model.worker import DEFAULT_CAPACITY
 from tsuzuki.services.garbage_collection import freeze_loaded_objects
@@ -58,6 +61,10 @@ class LocalEngine:
         """Whether nothing of a started engine has ended by itself."""
         return self._engine is None or self._engine.is_alive
 
+    def failing_loops(self) -> list[LoopFailure] | None:
+        """The loops of a started engine that keep failing; None without an engine."""
+        return None if self._engine is None else self._engine.health.failing()
+
     # --- start and stop -------------------------------------------------------------------------
 
     def start(
@@ -69,11 +76,17 @@ class LocalEngine:
         tags: Sequence[str] = (),
         functions: Functions | None = None,
         only_job: str | None = None,
+        program: str | None = None,
     ) -> None:
         """Lead and work in threads of this process. Raises `Conflict` if it does already. With `only_job`
-        runs of other jobs are not executed here."""
+        no leader assigns runs of other jobs to this process. `program` is whose `__main__` this process has."""
         role = Role(
-            lead=lead, work=work, capacity=capacity, tags=frozenset(tags), only_job=only_job
+            lead=lead,
+            work=work,
+            capacity=capacity,
+            tags=frozenset(tags),
+            only_job=only_job,
+            program=program,
         )
         engine = self._new_engine(role, functions)
         with self._forgotten_if_it_fails():
@@ -126,21 +139,22 @@ class LocalEngine:
     ) -> int:
         """Run until `stop` is set, or until an operator has drained a process that only works. Returns
         how many runs could not be stopped. Raises `SchemaMismatch` once a newer version has upgraded
-        the database. `start_by` is given the start: it may call it again after a failure."""
+        the database, and `DatabaseReplaced` once its file is gone. `start_by` is given the start: it may call it
+        again after a failure."""
         engine = self._new_engine(
             Role(lead=lead, work=work, capacity=capacity, tags=frozenset(tags))
         )
         freeze_loaded_objects()
         with self._forgotten_if_it_fails(), metrics_served(engine.metrics, metrics_address):
             start_by(engine.start)
-            while not (stop.wait(POLL_SECONDS) or engine.outdated):
+            while not (stop.wait(POLL_SECONDS) or engine.fatal):
                 if engine.drained.is_set() and not lead:
                     break
             if stop.is_set():
                 on_stopping()
-            self.stop()
-        if engine.outdated is not None:
-            raise engine.outdated
+            self.stop(at_once=isinstance(engine.fatal, DatabaseReplaced))
+        if engine.fatal is not None:
+            raise engine.fatal
         return engine.worker.running
 
     def run_until_idle(
@@ -156,6 +170,17 @@ class LocalEngine:
         finally:
             self._engine = None
 
+    def run_one(self, job: Job, wanted: NewRun, *, stop: threading.Event) -> int:
+        """Create a run of a job and execute it here, and nothing else. Returns its id; it has ended unless `stop` was
+        set. Raises `Conflict` if another process leads."""
+        from tsuzuki.engine.run_one import run_one  # noqa: PLC0415 -- loads the engine
+
+        engine = self._new_engine(Role(lead=False, capacity=1, only_job=job.spec.name))
+        try:
+            return run_one(engine, job, wanted, stop=stop)
+        finally:
+            self._engine = None
+
     # --- only if there is no other --------------------------------------------------------------
 
     def start_if_needed(
@@ -168,12 +193,13 @@ class LocalEngine:
     ) -> bool:
         """Start an engine here, unless one of this process runs or a leader and a worker live elsewhere. If
         a run `is_late`, those elsewhere do not count: they have not started it in time. Returns whether it
-        was started; `on_start` is called before it is built.
+        was started; `on_start` is called before it is built. Workers that were started for one job do not count:
+        they may leave at any moment. Nor do workers that cannot execute `only_job`.
 
         A leader that died on this machine is deposed first: its lease need not be waited for."""
         if self.is_started:
             return False
-        if not is_late and self._liveness.has_live_leader_and_worker():
+        if not is_late and self._liveness.has_live_leader_and_worker(only_job, lasting=True):
             return False
         on_start()
         if (term := self._liveness.term_of_leader_that_died_here()) is not None:

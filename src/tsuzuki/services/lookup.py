@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from tsuzuki.model.errors import NotFound, UsageError
+from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import Run
 from tsuzuki.model.run_filter import RunFilter
@@ -42,10 +42,10 @@ def job_unknown(name: str, known: Iterable[str]) -> NotFound:
     )
 
 
-def key_used(key: str | None, run: Run) -> UsageError:
-    """The key of a request has a run already, which is not the one that is asked for."""
-    return UsageError(
-        f"the key {key!r} was used for run {run.id} of the job {run.job_name!r}",
+def key_used(key: str | None, run: Run) -> Conflict:
+    """The key of a request has a run already, of another job or with other arguments."""
+    return Conflict(
+        f"the key {key!r} was used for run {run.id}, which has another job or other arguments",
         hint="Use a new key for each run that is to be started.",
-        code="idempotency_key_used",
+        code="run_key_used",
     )

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from tsuzuki.model.errors import SchemaMismatch, Unreachable
-from tsuzuki.store import backup, jobs
+from tsuzuki.store import backup, jobs, restore
 from tsuzuki.store.inspection import Finding, inspect_database
 from tsuzuki.store.schema import migrate
 from tsuzuki.store.schema.migrate import Component, Upgrade
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.sqlite import answering_signals
-from tsuzuki.store.sql.sqlite_lock import lock_holder
+from tsuzuki.store.sql.sqlite_lock import LockHolder, lock_holder
 from tsuzuki.store.sql.sqlite_snapshot import is_snapshot
 
 __all__ = ["Backup", "Finding", "Maintenance", "Upgrade", "answering_signals"]
@@ -31,6 +31,14 @@ class Backup:
 
     path: Path
     size_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restored:
+    """The database after a restore, and under which name the old one was kept."""
+
+    path: Path
+    kept: Path | None
 
 
 def _growing_pauses() -> Iterator[float]:
@@ -78,6 +86,10 @@ class Maintenance:
         path = self._database.path
         return path if path is not None and is_snapshot(path) else None
 
+    def require_same_file(self) -> None:
+        """Raise `DatabaseReplaced` if the file of an SQLite database was deleted or replaced since it was opened."""
+        self._database.check_file()
+
     @property
     def lock_file(self) -> Path | None:
         """The file whose write lock commands share; None for a server."""
@@ -87,8 +99,8 @@ class Maintenance:
         """How long this process has been waiting for that lock."""
         return self._database.lock_wait_seconds()
 
-    def lock_holder(self) -> str | None:
-        """The process that holds it, if that is known."""
+    def lock_holder(self) -> LockHolder | None:
+        """The process that holds it, and its run, if that is known."""
         return lock_holder(self._database.path) if self._database.path else None
 
     def retry_while_unreachable(
@@ -163,6 +175,15 @@ class Maintenance:
             pass  # a database that does not answer is told as such, not as a failed copy
         path = target or self._default_target()
         return Backup(path=path, size_bytes=backup.back_up(self._database, path))
+
+    def restore(self, source: Path) -> Restored:
+        """Put a backup in place of an SQLite database that no process uses. The old file is kept."""
+        path = restore.file_of(self._database)
+        stamp = self._database.clock.now().strftime("%Y%m%dT%H%M%SZ")
+        kept = path.with_name(f"{path.stem}-{stamp}.replaced.db") if path.exists() else None
+        self._database.close()
+        restore.restore(source, path, kept=kept)
+        return Restored(path=path, kept=kept)
 
     def _default_target(self) -> Path:
         stamp = self._database.clock.now().strftime("%Y%m%dT%H%M%SZ")

@@ -9,11 +9,12 @@ START_TIMEOUT_SECONDS = 5.0
 
 
 class OneRunEngine:
-    """Sees that one run is executed: by the engines that live, else by an engine of this process with one
-    slot, which executes nothing else. `check` is called again and again while the run is waited for."""
+    """Sees that one run of `job` is executed: by the engines that live, else by an engine of this process with
+    one slot, which executes no other job. `check` is called again and again while the run is waited for."""
 
-    def __init__(self, engine: LocalEngine, *, clock: Clock) -> None:
+    def __init__(self, engine: LocalEngine, job: str, *, clock: Clock) -> None:
         self._engine = engine
+        self._job = job
         self._clock = clock
         self._is_ours = False
         self._checked_at = -CHECK_SECONDS
@@ -31,7 +32,9 @@ class OneRunEngine:
         elif not self._is_ours and now - self._checked_at >= CHECK_SECONDS:
             self._checked_at = now
             is_late = now - self._waits_since > START_TIMEOUT_SECONDS
-            self._is_ours = self._engine.start_if_needed(capacity=1, is_late=is_late)
+            self._is_ours = self._engine.start_if_needed(
+                capacity=1, is_late=is_late, only_job=self._job
+            )
 
     @property
     def is_ours(self) -> bool:

@@ -46,7 +46,10 @@ class RunReader:
             raise CannotRead("there is no such run")
         retry = self._rows.run_by_key(retry_key(run_id))
         return RunView(
-            run=run, history=self._rows.history(run_id), retried_as=retry.id if retry else None
+            run=run,
+            history=self._rows.history(run_id),
+            retried_as=retry.id if retry else None,
+            cancel_requested=self._rows.cancel_request(run_id),
         )
 
 

@@ -16,10 +16,11 @@ from tsuzuki.model.errors import (
     UsageError,
     WaitTimedOut,
 )
+from tsuzuki.model.idempotency_key import check_key
 from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN, Job
 from tsuzuki.model.run import NewRun, Run, new_retry
 from tsuzuki.model.run_filter import RunFilter
-from tsuzuki.model.states import RunState, Trigger
+from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.services.acting import ActingService
 from tsuzuki.services.explain import Explanation, explain
 from tsuzuki.services.liveness import Liveness
@@ -27,7 +28,7 @@ from tsuzuki.services.lookup import job_unknown, key_used, require_job, require_
 from tsuzuki.services.run_views import RunView
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.jobs import Named
-from tsuzuki.store.runs import moves, run_search, runs
+from tsuzuki.store.runs import cancel_requests, moves, run_search, runs
 from tsuzuki.store.runs.run_search import Counted, FoundRuns
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.sql.prepared import AnyConnection
@@ -46,7 +47,8 @@ DELAY_MAX_SECONDS = 3660 * 86_400
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One run to be stored. Asking again with the same key gives the same run; for another job it is refused."""
+    """One run to be stored. The same key again gives the same run; with another job or other arguments it is refused
+    (`Conflict`)."""
 
     job: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -120,7 +122,8 @@ class Runs(ActingService):
         """Ask for many runs at once: all of them are stored, or none."""
         if connection is not None:
             self._database.adopt(connection)
-            return self._submit(connection, requests)
+            # A job that the caller rolls back must not be remembered: another may get its id.
+            return self._submit(connection, requests, remembers=False)
         with self._database.write() as own:
             submissions = self._submit(own, requests)
         self.tell_leader()
@@ -198,6 +201,7 @@ class Runs(ActingService):
                 run=run,
                 history=runs.history(connection, run_id),
                 retried_as=retry.id if retry else None,
+                cancel_requested=cancel_requests.of_runs(connection, [run_id]).get(run_id),
             )
 
     def newest_live(self, job_name: str) -> Run | None:
@@ -214,15 +218,30 @@ class Runs(ActingService):
             )
 
     def cancel(self, run_id: int) -> Run:
-        """Stop a run, or never let it start. Raises `Conflict` if it has ended already."""
+        """Stop a run, or never let it start. Never waits for its handler: if that holds the run's row in a transaction,
+        or its worker does while it stores log lines, the cancel is requested, the answer shows the run as it is, and it
+        is canceled as soon as the row is free.
+        Raises `Conflict` if it has ended already."""
         with self._database.write() as connection:
             run = require_run(connection, run_id)
-            if not moves.cancel(connection, operator=self._actor, runs=[run.ref]):
-                raise _moved(connection, run)
-            self._note(connection, "run.cancel", run, after={"state": RunState.CANCELED})
+            canceled = moves.cancel(connection, operator=self._actor, runs=[run.ref])
+            if not canceled:  # locked, or moved at the same moment; the second try tells
+                run = require_run(connection, run_id)
+                canceled = moves.cancel(connection, operator=self._actor, runs=[run.ref])
+            if not canceled:
+                self._request_cancel(connection, run)
+            after = {"state": RunState.CANCELED} if canceled else _requested(run)
+            self._note(connection, "run.cancel", run, after=after)
             channels.notify(connection, *channels.concerned_by_cancel(run))
         self._wake_others(channels.concerned_by_cancel(run))
         return self.get(run_id).run
+
+    def _request_cancel(self, connection: Connection, run: Run) -> None:
+        """For a run whose row another transaction holds. Raises `Conflict` if it has ended."""
+        now = require_run(connection, run.id)
+        if now.state.is_final:
+            raise _ended(now)
+        cancel_requests.add(connection, [run.id], reason=Reason.OPERATOR, requested_by=self._actor)
 
     def retry(self, run_id: int) -> Submission:
         """Retry a run that ended, as a new one with the same arguments."""
@@ -234,6 +253,7 @@ class Runs(ActingService):
                     hint=f"Cancel it first, or wait: tsuzuki run watch {run_id}",
                     code="run_not_ended",
                 )
+            cancel_requests.remove(connection, [run_id])
             (new_id,) = runs.create(
                 connection, [new_retry(run, scheduled_for=self._database.now(connection))]
             )
@@ -303,22 +323,25 @@ class Runs(ActingService):
         self.tell_leader()
         return Submission(run_id=run_id, is_new=True)
 
-    def _submit(self, connection: Connection, requests: Sequence[Request]) -> list[Submission]:
+    def _submit(
+        self, connection: Connection, requests: Sequence[Request], *, remembers: bool = True
+    ) -> list[Submission]:
         found = {name: self._look_up(connection, name) for name in {r.job for r in requests}}
+        if remembers:
+            self._jobs.update((name, named.job) for name, named in found.items())
         wanted = [_new_run(request, *found[request.job]) for request in requests]
         ids = runs.create(connection, wanted)
         return [
             Submission(run_id=run_id, is_new=True)
             if run_id is not None
-            else Submission(run_id=_existing(connection, request), is_new=False)
-            for request, run_id in zip(requests, ids, strict=True)
+            else Submission(run_id=_existing(connection, request, new), is_new=False)
+            for request, new, run_id in zip(requests, wanted, ids, strict=True)
         ]
 
     def _look_up(self, connection: Connection, name: str) -> Named:
         found = jobs.look_up(connection, name, known=self._jobs)
         if found is None:
             raise job_unknown(name, (job.spec.name for job in jobs.find(connection)))
-        self._jobs[name] = found.job
         return found
 
     def _note(self, connection: Connection, action: str, run: Run, *, after: Any) -> None:
@@ -345,6 +368,7 @@ def _new_run(request: Request, job: Job, now: datetime | None) -> NewRun:
         jsontext.check(arguments)
     priority = job.spec.priority if request.priority is None else request.priority
     key = request.idempotency_key
+    check_key(key)
     if not PRIORITY_MIN <= priority <= PRIORITY_MAX:
         raise UsageError(
             f"a priority is from {PRIORITY_MIN} to {PRIORITY_MAX}, not {priority}",
@@ -363,30 +387,32 @@ def _new_run(request: Request, job: Job, now: datetime | None) -> NewRun:
         priority=priority,
         idempotency_key=None if key is None else f"key:{key}",
         concurrency_key=request.concurrency_key or job.spec.key_for(arguments),
+        work_key=key,
     )
 
 
-def _existing(connection: Connection, request: Request) -> int:
+def _existing(connection: Connection, request: Request, new: NewRun) -> int:
+    """The run that has the key of this request. Raises `Conflict` if it is not the run that is asked for."""
     run = runs.get_by_key(connection, f"key:{request.idempotency_key}")
     if run is None:
         raise Conflict(
             f"a run with the key {request.idempotency_key!r} is being stored by another process",
             hint="Ask again.",
         )
-    if run.job_name != request.job:
+    if run.job_name != request.job or not jsontext.is_same(run.arguments, new.arguments):
         raise key_used(request.idempotency_key, run)
     return run.id
 
 
-def _moved(connection: Connection, before: Run) -> Conflict:
-    now = runs.get(connection, before.id)
-    state = now.state if now else before.state
+def _requested(run: Run) -> dict[str, str]:
+    return {"state": run.state, "cancel": "requested"}
+
+
+def _ended(run: Run) -> Conflict:
     return Conflict(
-        f"run {before.id} has ended already: {state}"
-        if state.is_final
-        else f"run {before.id} moved to {state} at the same moment",
-        hint=f"See: tsuzuki run show {before.id}",
-        code="run_ended" if state.is_final else "run_moved",
+        f"run {run.id} has ended already: {run.state}",
+        hint=f"See: tsuzuki run show {run.id}",
+        code="run_ended",
     )
 
 

@@ -42,7 +42,8 @@ class DayOfRuns:
 class RunStatistics:
     def __init__(self, *, database: Database) -> None:
         self._database = database
-        self._counts = HourCounts()
+        self._counts = 0, HourCounts()
+        """What is kept in memory, and how many corrections of closed hours it has."""
 
     def by_hour(
         self, *, hours: int = 24, job_name: str | None = None, end: datetime | None = None
@@ -66,9 +67,10 @@ class RunStatistics:
         with self._database.read() as connection:
             now = self._database.now(connection)
             first, end = hour_of(now) - HOUR * (hours - 1), hour_of(now) + HOUR
-            closed = _closed_until(connection, first, end)
-            found = self._with_open(
-                connection, self._counts.closed_by_job(connection, first, closed), closed, end, now
+            counts, closed = self._counted(connection, first, end)
+            found = _with_open(
+                counts.closed_by_job(connection, first, closed),
+                counts.open(connection, closed, end, now=now),
             )
             names = jobs.names_by_id(connection)
         return {names[job_id]: outcomes for job_id, outcomes in found.items() if job_id in names}
@@ -81,14 +83,11 @@ class RunStatistics:
         with self._database.read() as connection:
             now = self._database.now(connection)
             first, end = hour_of(now) - HOUR * (hours - 1), hour_of(now) + HOUR
-            closed = _closed_until(connection, first, end)
+            counts, closed = self._counted(connection, first, end)
             ids = tuple(sorted(job_ids))
-            found = self._with_open(
-                connection,
-                self._counts.closed_of_jobs(connection, first, closed, ids),
-                closed,
-                end,
-                now,
+            found = _with_open(
+                counts.closed_of_jobs(connection, first, closed, ids),
+                counts.open(connection, closed, end, now=now),
             )
         return {job_id: found.get(job_id) or Outcomes() for job_id in job_ids}
 
@@ -124,45 +123,41 @@ class RunStatistics:
         job_id: int | None,
     ) -> dict[datetime, Outcomes]:
         """Of one job, or of all; hours in which nothing ended may be missing."""
-        closed = _closed_until(connection, start, end)
+        counts, closed = self._counted(connection, start, end)
         if job_id is None:
-            found = dict(self._counts.closed(connection, start, closed))
+            found = dict(counts.closed(connection, start, closed))
         else:
-            found = dict(self._counts.closed_of_job(connection, start, closed, job_id))
-        for hour, count in self._open(connection, closed, end, now):
+            found = dict(counts.closed_of_job(connection, start, closed, job_id))
+        for hour, count in counts.open(connection, closed, end, now=now):
             if job_id in (None, count.job_id):
                 found.setdefault(hour, Outcomes()).add(count)
         return found
 
-    def _with_open(
-        self,
-        connection: Connection,
-        closed: Mapping[int, Outcomes],
-        start: datetime,
-        end: datetime,
-        now: datetime,
-    ) -> dict[int, Outcomes]:
-        """By job: what is kept of closed hours, and the open ones from `start` on."""
-        found: dict[int, Outcomes] = {}
-        for _, count in self._open(connection, start, end, now):
-            found.setdefault(count.job_id, Outcomes()).add(count)
-        for job_id, outcomes in closed.items():
-            if job_id in found:
-                found[job_id].merge(outcomes)
-            else:
-                found[job_id] = outcomes
-        return found
-
-    def _open(
-        self, connection: Connection, start: datetime, end: datetime, now: datetime
-    ) -> Iterable[HourRow]:
-        return self._counts.open(connection, start, end, now=now) if start < end else ()
+    def _counted(
+        self, connection: Connection, start: datetime, end: datetime
+    ) -> tuple[HourCounts, datetime]:
+        """What is kept of these hours, and up to which of them the counts are stored."""
+        progress = rollups.progress(connection) or rollups.Progress(start, corrections=0)
+        corrections, counts = self._counts
+        if progress.corrections != corrections:
+            # What another thread still reads as it was before the correction goes into the old one.
+            self._counts = _, counts = progress.corrections, HourCounts()
+        return counts, min(max(progress.until, start), end)
 
 
-def _closed_until(connection: Connection, start: datetime, end: datetime) -> datetime:
-    """Up to which hour of these the counts are stored."""
-    closed = rollups.counted_until(connection)
-    return start if closed is None else min(max(closed, start), end)
+def _with_open(
+    closed: Mapping[int, Outcomes], open_hours: Iterable[HourRow]
+) -> dict[int, Outcomes]:
+    """By job: what is kept of closed hours, and the open ones."""
+    found: dict[int, Outcomes] = {}
+    for _, count in open_hours:
+        found.setdefault(count.job_id, Outcomes()).add(count)
+    for job_id, outcomes in closed.items():
+        if job_id in found:
+            found[job_id].merge(outcomes)
+        else:
+            found[job_id] = outcomes
+    return found
 
 
 def _first_hour(day: date, zone: tzinfo) -> datetime:

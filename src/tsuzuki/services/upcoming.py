@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from tsuzuki.model.job import Job
+from tsuzuki.model.job import Job, JobEdition
 from tsuzuki.store import jobs
 from tsuzuki.store.runs import queue, runs
 from tsuzuki.store.sql.database import Database
@@ -28,7 +28,7 @@ class UpcomingItem:
 
 
 class _NextTick(NamedTuple):
-    version: int
+    edition: JobEdition
     planned_until: datetime
     due_at: datetime
 
@@ -68,9 +68,9 @@ class Upcoming:
 
 
 def _next_tick(job: Job, known: _NextTick | None) -> _NextTick:
-    if known is not None and known[:2] == (job.version, job.planned_until):
+    if known is not None and known[:2] == (job.edition, job.planned_until):
         return known
     if job.spec.schedule is None:
         raise ValueError(f"job {job.spec.name} has no schedule")
     due_at = job.spec.schedule.next_after(job.planned_until) + job.spec.spread_offset
-    return _NextTick(job.version, job.planned_until, due_at)
+    return _NextTick(job.edition, job.planned_until, due_at)

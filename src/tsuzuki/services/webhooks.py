@@ -13,10 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from tsuzuki.config import Webhook
-from tsuzuki.model.errors import ConfigurationError, NotAuthenticated, NotFound, UsageError
+from tsuzuki.model.access import Principal
+from tsuzuki.model.errors import (
+    ConfigurationError,
+    NotAuthenticated,
+    NotFound,
+    UsageError,
+)
 from tsuzuki.model.jsontext import is_too_deep
-from tsuzuki.model.webhook_signatures import WebhookKind, verify
-from tsuzuki.services.events import Events
+from tsuzuki.model.webhook_signatures import WebhookKind, check_headers, verify
+from tsuzuki.services.events import Events, check_emitter
 from tsuzuki.store import api_requests
 from tsuzuki.store.events import Event
 from tsuzuki.store.sql.database import Database
@@ -71,17 +77,27 @@ class Webhooks:
             listeners=self._events.listeners(webhook.event),
         )
 
+    def check_emitter(self, event_type: str, by: Principal) -> None:
+        """Refuse a caller who would emit an event as if it were a signed delivery. Raises `NotPermitted`."""
+        check_emitter(event_type, (webhook.event for webhook in self._webhooks.values()), by)
+
+    def check_headers(self, name: str, headers: Mapping[str, str]) -> None:
+        """Refuse a delivery before its body is read, if its name or its headers are enough for that. Raises as
+        `receive`."""
+        webhook = self._named(name)
+        check_headers(
+            webhook.kind,
+            secrets=webhook.secrets(),
+            headers=headers,
+            secret_header=webhook.header,
+        )
+
     def receive(self, name: str, *, headers: Mapping[str, str], body: bytes) -> Received:
         """Check a delivery and store its event. Header names in any case. Raises `NotFound` (`webhook_unknown`),
         `NotAuthenticated` (`signature_missing`, `signature_wrong`, `signature_stale`, `signature_replayed`),
-        `UsageError` for a body that is not JSON, `ConfigurationError` if the secret is not set."""
-        webhook = self._webhooks.get(name)
-        if webhook is None:
-            raise NotFound(
-                "there is no webhook by that name",
-                hint="Webhooks stand in the section `webhooks` of tsuzuki.yaml.",
-                code="webhook_unknown",
-            )
+        `Conflict` (`event_key_used`) for another body with an id that was used, `UsageError` for a body that is
+        not JSON, `ConfigurationError` if the secret is not set."""
+        webhook = self._named(name)
         delivery = verify(
             webhook.kind,
             secrets=webhook.secrets(),
@@ -104,6 +120,15 @@ class Webhooks:
             webhook.event, payload, dedupe_key=key, actor=f"webhook:{name}"
         )
         return Received(event=event, is_new=is_new)
+
+    def _named(self, name: str) -> Webhook:
+        if name not in self._webhooks:
+            raise NotFound(
+                "there is no webhook by that name",
+                hint="Webhooks stand in the section `webhooks` of tsuzuki.yaml.",
+                code="webhook_unknown",
+            )
+        return self._webhooks[name]
 
     def _refuse_replay(self, name: str, body: bytes, delivery_id: str | None) -> None:
         """Remember under which id these bytes came, for a day. The same id may come again: its event is stored

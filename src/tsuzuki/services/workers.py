@@ -9,6 +9,7 @@ from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.model.worker import Worker, WorkerState
 from tsuzuki.services.acting import ActingService
 from tsuzuki.services.liveness import Liveness
+from tsuzuki.services.missing_handlers import MissingHandler, missing_handlers
 from tsuzuki.store import audit, leader_terms, leadership, settings, workers
 from tsuzuki.store.leader_terms import PastTerm
 from tsuzuki.store.leadership import Leadership, Term
@@ -33,6 +34,7 @@ class WorkerView:
         return {
             **asdict(self.worker),
             "tags": sorted(self.worker.tags),
+            "abilities": self.worker.abilities and self.worker.abilities.as_dict(),
             "held": self.held,
             "silent_seconds": None
             if self.silent_seconds is None
@@ -65,6 +67,8 @@ class EngineStatus:
     lease: LeaseView | None
     workers: list[WorkerView]
     confirming: list[Confirming]
+    missing_handlers: list[MissingHandler]
+    """Of jobs with due runs that no live worker can execute."""
     silent_after_seconds: float
 
     def is_silent(self, view: WorkerView) -> bool:
@@ -147,6 +151,9 @@ class Workers(ActingService):
                 lease=_lease(connection, current),
                 workers=self._workers(connection, lead, with_gone=False),
                 confirming=workers.confirming(connection),
+                missing_handlers=missing_handlers(
+                    connection, self._liveness.live_workers(connection)
+                ),
                 silent_after_seconds=settings.load(connection).worker_ttl_seconds,
             )
 

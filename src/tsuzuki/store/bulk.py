@@ -17,6 +17,7 @@ from sqlalchemy import (
     Text,
     bindparam,
     delete,
+    exists,
     func,
     insert,
     select,
@@ -26,6 +27,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import Insert
 
 from tsuzuki.model.bulk import BulkResult, BulkVerb
+from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.schema.bulk_tables import bulk_action_runs, bulk_actions
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.clock import db_now
@@ -35,7 +37,7 @@ from tsuzuki.store.sql.types import UtcTime
 
 @dataclass(frozen=True, kw_only=True)
 class BulkAction:
-    """A stored action. `run_id` is the run that carries it out, or last did."""
+    """A stored action. `run_id` is the run that carries a retry out, or last did; a cancel has none."""
 
     id: int
     verb: BulkVerb
@@ -148,17 +150,38 @@ _GOES_ON = (
     _BULK.stopped_at.is_(None),
     _BULK.finished_at.is_(None),
 )
+_IS_ACTIVE_CANCEL = (
+    _BULK.verb == BulkVerb.CANCEL.value,
+    *_GOES_ON[1:],
+)
+ANY_ACTIVE_CANCEL = exists(select(_BULK.id).where(*_IS_ACTIVE_CANCEL))
+_ACTIVE_CANCELS = select(bulk_actions).where(*_IS_ACTIVE_CANCEL).order_by(_BULK.id)
+_NEXT_CANCEL = _ACTIVE_CANCELS.limit(1).with_for_update(skip_locked=True)
+
+
+def active_cancels(connection: Connection) -> list[BulkAction]:
+    """Confirmed cancels that are not carried out yet, oldest first."""
+    return [_action_from(row) for row in execute(connection, _ACTIVE_CANCELS).mappings()]
+
+
+def next_cancel(connection: Connection) -> BulkAction | None:
+    """The oldest of them, locked for this transaction; None if there is none, or another process holds it."""
+    row = execute(connection, _NEXT_CANCEL).mapping_or_none()
+    return None if row is None else _action_from(row)
+
+
+# Only a retry: of a cancel that a former version confirmed there may be a run too, and the leader carries it out.
 _TAKE = (
     update(bulk_actions)
-    .where(*_GOES_ON)
+    .where(*_GOES_ON, _BULK.verb == BulkVerb.RETRY.value)
     .values(run_id=bindparam("run", type_=BigInteger()))
     .returning(*bulk_actions.c)
 )
 
 
 def take(connection: Connection, bulk_id: int, *, run_id: int) -> BulkAction | None:
-    """The action as it stands, locked for this transaction, carried out by this run from now on. None if
-    nothing is left to do."""
+    """A retry as it stands, locked for this transaction, carried out by this run from now on. None if nothing is left
+    to do."""
     row = execute(connection, _TAKE, {"wanted": bulk_id, "run": run_id}).mapping_or_none()
     return None if row is None else _action_from(row)
 
@@ -170,8 +193,11 @@ _ADVANCE = (
         position=bindparam("to", type_=BigInteger()),
         done=_BULK.done + bindparam("more", type_=Integer()),
     )
+    .returning(_BULK.id)
 )
-_FINISH = update(bulk_actions).where(*_GOES_ON).values(finished_at=db_now())
+_FINISH = update(bulk_actions).where(*_GOES_ON).values(finished_at=db_now()).returning(_BULK.id)
+_ADVANCE_LED = _ADVANCE.where(TERM_IS_CURRENT)
+_FINISH_LED = _FINISH.where(TERM_IS_CURRENT)
 _STOP = update(bulk_actions).where(*_GOES_ON).values(stopped_at=db_now()).returning(_BULK.id)
 _RESULTS: Columns = {
     "run_id": BigInteger(),
@@ -181,12 +207,25 @@ _RESULTS: Columns = {
 
 
 def advance(
-    connection: Connection, bulk_id: int, *, position: int, results: Sequence[ResultOfRun]
-) -> None:
-    """Store what became of the runs up to `position`, in the transaction that changed them."""
+    connection: Connection,
+    bulk_id: int,
+    *,
+    position: int,
+    results: Sequence[ResultOfRun],
+    term: Term | None = None,
+) -> bool:
+    """Store what became of these runs, and up to which run the action is carried out, in the transaction that changed
+    them. With a `term`, nothing is stored once that term is over: then the answer is False."""
+    values = {"wanted": bulk_id, "to": position, "more": len(results), **_led_by(term)}
+    statement = _ADVANCE_LED if term else _ADVANCE
+    if execute(connection, statement, values).one_or_none() is None:
+        return False
     execute_batch(connection, _insert_results, _RESULTS, results, {"bulk": bulk_id})
-    values = {"wanted": bulk_id, "to": position, "more": len(results)}
-    execute(connection, _ADVANCE, values)
+    return True
+
+
+def _led_by(term: Term | None) -> dict[str, Any]:
+    return term.parameters if term else {}
 
 
 @lru_cache
@@ -197,8 +236,10 @@ def _insert_results(dialect: Dialect, varying: tuple[str, ...]) -> Insert:
     return insert(bulk_action_runs).from_select(["bulk_id", "run_id", "result", "new_run_id"], rows)
 
 
-def finish(connection: Connection, bulk_id: int) -> None:
-    execute(connection, _FINISH, {"wanted": bulk_id})
+def finish(connection: Connection, bulk_id: int, *, term: Term | None = None) -> bool:
+    """False if it has ended, or with a `term`, if that term is over."""
+    values = {"wanted": bulk_id, **_led_by(term)}
+    return execute(connection, _FINISH_LED if term else _FINISH, values).one_or_none() is not None
 
 
 def stop(connection: Connection, bulk_id: int) -> bool:

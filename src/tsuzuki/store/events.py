@@ -1,4 +1,5 @@
-"""Events from outside that start runs of jobs which subscribe to them. A dedupe key makes one idempotent."""
+"""Events from outside that start runs of jobs which subscribe to them. A dedupe key makes one idempotent, among
+those of its type."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,17 +44,22 @@ class Event:
 def emit(
     connection: Connection, *, event_type: str, payload: Any, dedupe_key: str | None = None
 ) -> tuple[Event, bool]:
-    """Store an event. Answers it and True; with a dedupe key that was used before, the earlier event and
-    False."""
+    """Store an event. Answers it and True; with a dedupe key that an event of this type used before, that event
+    and False."""
     values = {"event_type": event_type, "payload": payload, "dedupe_key": dedupe_key}
     new_id = execute(connection, _insert(connection.dialect), values).scalar_one_or_none()
-    statement, wanted = (_BY_ID, new_id) if new_id else (_BY_KEY, dedupe_key)
-    (row,) = execute(connection, statement, {"wanted": wanted}).mappings()
+    if new_id is not None:
+        (row,) = execute(connection, _BY_ID, {"wanted": new_id}).mappings()
+    else:
+        (row,) = execute(connection, _BY_KEY, {"key": dedupe_key, "type": event_type}).mappings()
     return Event(**row), new_id is not None
 
 
 _BY_ID = select(events).where(events.c.id == bindparam("wanted", type_=BigInteger()))
-_BY_KEY = select(events).where(events.c.dedupe_key == bindparam("wanted", type_=KeyText()))
+_BY_KEY = select(events).where(
+    events.c.dedupe_key == bindparam("key", type_=KeyText()),
+    events.c.event_type == bindparam("type", type_=KeyText()),
+)
 
 
 def get(connection: Connection, event_id: int) -> Event | None:
@@ -68,7 +74,7 @@ def _insert(dialect: Dialect) -> ReturningInsert[Any]:
         .values(
             **parameters_for(events, "event_type", "payload", "dedupe_key"), created_at=db_now()
         )
-        .on_conflict_do_nothing(index_elements=[events.c.dedupe_key])
+        .on_conflict_do_nothing(index_elements=[events.c.dedupe_key, events.c.event_type])
         .returning(events.c.id)
     )
     return statement

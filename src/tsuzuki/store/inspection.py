@@ -14,7 +14,7 @@ from tsuzuki.store.sql.prepared import execute
 
 GUARDS = {
     "sqlite": "job_runs_birth job_runs_guard job_runs_keep job_definitions_keep "
-    "job_runs_history job_runs_history_of_two job_run_transitions_insert "
+    "job_runs_history job_runs_history_of_two job_runs_late_end job_run_transitions_insert "
     "job_run_transitions_update "
     "job_run_transitions_delete audit_log_insert audit_log_update audit_log_delete "
     "leadership_insert leadership_update leadership_delete "
@@ -108,6 +108,11 @@ def inspect_database(
             _missing_runs,
             "These runs were deleted around the guards; compare with a backup.",
         ),
+    ]
+    checks += [
+        (component.name, component.inspect, "Rows were changed by hand; compare with a backup.")
+        for component in components
+        if component.inspect is not None
     ]
     with database.read() as connection:
         for subject, check, hint in checks:

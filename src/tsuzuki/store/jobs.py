@@ -1,5 +1,5 @@
 """Job definitions, with optimistic locking: a change names the version it was made against. A removed job
-keeps its row."""
+keeps its row, and gets it back when a job of its name is added again: its runs in progress count towards its limits."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +17,7 @@ from sqlalchemy import (
     bindparam,
     cast,
     false,
+    func,
     insert,
     literal,
     select,
@@ -25,6 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import ReturningInsert
 
+from tsuzuki.model.abilities import COMMAND_KIND
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.schedule import UnreadableSchedule
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
@@ -76,14 +78,46 @@ def add(connection: Connection, spec: JobSpec, *, source: JobSource) -> int:
 
 def add_many(connection: Connection, specs: Sequence[JobSpec], *, source: JobSource) -> list[int]:
     """Store new jobs, and wake the leader. Returns their ids, in no order."""
-    ids: list[int] = []
-    for first in range(0, len(specs), BATCH_MAX):
-        columns = [
-            {**columns_of(spec), "source": source} for spec in specs[first : first + BATCH_MAX]
-        ]
-        rows = [[one[name] for name in _ADD_COLUMNS] for one in columns]
-        ids += execute_batch(connection, _add, _ADD_COLUMNS, rows).scalars()
+    columns = {spec.name: {**columns_of(spec), "source": source} for spec in specs}
+    ids = _restore(connection, columns)
+    rows = [[one[name] for name in _ADD_COLUMNS] for one in columns.values()]
+    for first in range(0, len(rows), BATCH_MAX):
+        batch = rows[first : first + BATCH_MAX]
+        ids += execute_batch(connection, _add, _ADD_COLUMNS, batch).scalars()
     channels.notify(connection, Channel.LEADER)
+    return ids
+
+
+_REMOVED = (
+    select(job_definitions.c.name, func.max(job_definitions.c.id))
+    .where(job_definitions.c.deleted_at.is_not(None), in_list(job_definitions.c.name, "names"))
+    .group_by(job_definitions.c.name)
+)
+_RESTORE = (
+    update(job_definitions)
+    .where(
+        job_definitions.c.id == bindparam("of_id", type_=BigInteger()),
+        job_definitions.c.deleted_at.is_not(None),
+    )
+    .values(
+        **_SPEC,
+        **parameters_for(job_definitions, "source"),
+        version=job_definitions.c.version + 1,
+        planned_until=db_now(),
+        updated_at=db_now(),
+        deleted_at=None,
+    )
+)
+
+
+def _restore(connection: Connection, columns: dict[str, dict[str, Any]]) -> list[int]:
+    """Give jobs the row that a removed job of their name left, and take them out of `columns`. Returns their ids."""
+    removed = execute(connection, _REMOVED, {"names": [*columns]}).all()
+    ids: list[int] = []
+    for name, job_id in removed:
+        if execute(connection, _RESTORE, {**columns[name], "of_id": job_id}).rowcount == 1:
+            del columns[name]
+            ids.append(job_id)
     return ids
 
 
@@ -101,6 +135,7 @@ def _add(dialect: Dialect, varying: tuple[str, ...]) -> ReturningInsert[Any]:
 _AS_READ = (
     job_definitions.c.id == bindparam("of_id", type_=BigInteger()),
     job_definitions.c.version == bindparam("of_version", type_=Integer()),
+    job_definitions.c.updated_at == bindparam("of_updated_at", type_=UtcTime()),
 )
 _UPDATE = (
     update(job_definitions)
@@ -108,18 +143,44 @@ _UPDATE = (
     .values(version=job_definitions.c.version + 1, updated_at=db_now())
 )
 _CHANGE = _UPDATE.values(**_SPEC)
-_CHANGE_AND_REPLAN = _CHANGE.values(planned_until=db_now())
+_CHANGE_AND_REPLAN = _CHANGE.values(**parameters_for(job_definitions, "planned_until"))
 _REMOVE = _UPDATE.values(deleted_at=db_now(), enabled=False)
 
 
-def change(connection: Connection, *, job: Job, spec: JobSpec) -> bool:
-    """Replace a job's definition, unless it was changed since `job` was read (optimistic locking).
+class Planning(NamedTuple):
+    """How far a job has been planned, and the database's time."""
 
-    A job that gets another schedule, or is enabled again, is planned from now on: ticks that passed before
-    are not caught up on.
-    """
-    replan = spec.schedule != job.spec.schedule or (spec.enabled and not job.spec.enabled)
-    return _update(connection, _CHANGE_AND_REPLAN if replan else _CHANGE, job, columns_of(spec))
+    until: datetime
+    now: datetime
+
+
+_PLANNED_UNTIL = (
+    select(job_definitions.c.planned_until)
+    .where(*_AS_READ, job_definitions.c.deleted_at.is_(None))
+    .with_for_update(key_share=True)
+)
+_NOW = select(db_now())
+
+
+def hold_planning(connection: Connection, *, job: Job) -> Planning | None:
+    """Lock a job against planning until this transaction ends, or answer None if it was changed since `job` was
+    read."""
+    until = execute(connection, _PLANNED_UNTIL, _as_read(job)).scalar_one_or_none()
+    if until is None:
+        return None
+    # A statement of its own: after a wait for the lock, the time is later than that of the planning we waited for.
+    return Planning(until, execute(connection, _NOW).scalar_one())
+
+
+def change(
+    connection: Connection, *, job: Job, spec: JobSpec, planned_until: datetime | None = None
+) -> bool:
+    """Replace a job's definition, unless it was changed since `job` was read (optimistic locking). With
+    `planned_until`, its ticks are planned from then on."""
+    values = columns_of(spec)
+    if planned_until is None:
+        return _update(connection, _CHANGE, job, values)
+    return _update(connection, _CHANGE_AND_REPLAN, job, {**values, "planned_until": planned_until})
 
 
 def remove(connection: Connection, *, job: Job) -> bool:
@@ -135,14 +196,21 @@ def _update(connection: Connection, statement: Update, job: Job, values: Mapping
     return True
 
 
-def _as_read(job: Job) -> dict[str, int]:
-    return {"of_id": job.id, "of_version": job.version}
+def _as_read(job: Job) -> dict[str, Any]:
+    return {"of_id": job.id, "of_version": job.version, "of_updated_at": job.updated_at}
 
 
+_UNLOCKED = (
+    select(job_definitions.c.id)
+    .where(job_definitions.c.id == bindparam("of_id", type_=BigInteger()))
+    .with_for_update(key_share=True, skip_locked=True)
+    .correlate(None)
+)
 _ADVANCE = (
     update(job_definitions)
     .where(
         *_AS_READ,
+        job_definitions.c.id.in_(_UNLOCKED),
         job_definitions.c.planned_until == bindparam("planned_before", type_=UtcTime()),
         TERM_IS_CURRENT,
     )
@@ -154,13 +222,15 @@ def advance_planning(
     connection: Connection, *, term: Term, job: Job, planned_until: datetime
 ) -> bool:
     """Record how far a job's ticks are planned, in the transaction that creates their runs. False if another
-    planning of the same stretch was first, or the term is over."""
+    planning of the same stretch was first, the term is over, or another transaction holds the job: a handler that
+    defines it may, for as long as its transaction takes."""
     values = {"planned_before": job.planned_until, "planned_until": planned_until}
     parameters = {**_as_read(job), **values, **term.parameters}
     return execute(connection, _ADVANCE, parameters).rowcount == 1
 
 
-_HEADS = select(job_definitions.c.id, job_definitions.c.version, job_definitions.c.planned_until)
+_EDITION = (job_definitions.c.version, job_definitions.c.updated_at)
+_HEADS = select(job_definitions.c.id, *_EDITION, job_definitions.c.planned_until)
 _HEADS_BY_ID = _HEADS.where(in_list(job_definitions.c.id, "ids"))
 _HEADS_SCHEDULED = _HEADS.where(
     job_definitions.c.deleted_at.is_(None),
@@ -191,14 +261,14 @@ def _read_changed(
 ) -> list[Job]:
     """The jobs with these `heads`, read in full only if new or changed: a job is queried many times between
     two changes, and is a wide row with several JSON documents in it."""
-    stale = [i for i, version, _ in heads if i not in known or known[i].version != version]
+    stale = [i for i, *edition, _ in heads if i not in known or known[i].edition != (*edition,)]
     fresh: dict[int, Job] = {}
     if stale:
         rows = execute(connection, _BY_ID, {"ids": stale}).mappings()
         fresh = {row["id"]: job_from(row) for row in rows}
     return [
         job if job.planned_until == planned_until else replace(job, planned_until=planned_until)
-        for job_id, _, planned_until in heads
+        for job_id, *_, planned_until in heads
         for job in (fresh.get(job_id) or known[job_id],)
     ]
 
@@ -214,33 +284,40 @@ _NAMED = job_definitions.c.name == bindparam("name", type_=Text())
 _PRESENT = select(job_definitions).where(job_definitions.c.deleted_at.is_(None))
 _BY_NAME = _PRESENT.where(_NAMED)
 _BY_NAMES = _PRESENT.where(in_list(job_definitions.c.name, "names"))
-_HEAD_BY_NAME = _BY_NAME.with_only_columns(
-    job_definitions.c.id, job_definitions.c.version, db_now()
-)
+_HEAD_BY_NAME = _BY_NAME.with_only_columns(job_definitions.c.id, *_EDITION, db_now())
+_BY_NAME_NOW = _BY_NAME.add_columns(db_now().label("now"))
 _ALL = _PRESENT.order_by(job_definitions.c.name)
 _ALL_HEADS = _ALL.with_only_columns(*_HEADS.selected_columns)
+_HEADS_OF_KIND = _ALL_HEADS.where(job_definitions.c.handler == bindparam("kind", type_=Text()))
 _ALL_NAMES = _ALL.with_only_columns(job_definitions.c.name)
 _NAMES_BY_ID = _PRESENT.with_only_columns(job_definitions.c.id, job_definitions.c.name)
 _BY_HANDLER = _ALL.where(
     (job_definitions.c.handler == bindparam("handler", type_=Text()))
     | in_list(job_definitions.c.name, "names")
 )
-_BY_EVENT = _PRESENT.where(
-    job_definitions.c.enabled.is_(True), in_list(job_definitions.c.on_event, "event_types")
+_HANDLED = _ALL.where(
+    in_list(job_definitions.c.id, "ids"),
+    job_definitions.c.enabled.is_(True),
+    job_definitions.c.handler != COMMAND_KIND,
 )
+_BY_EVENT = _PRESENT.where(in_list(job_definitions.c.on_event, "event_types"))
 
 
 def look_up(connection: Connection, name: str, *, known: Mapping[str, Job]) -> Named | None:
     """A job by name and the database's time; one query, unless the job has changed since `known`."""
-    head = execute(connection, _HEAD_BY_NAME, {"name": name}).one_or_none()
-    if head is None:
-        return None
-    job_id, version, now = head
     cached = known.get(name)
-    if cached is not None and (cached.id, cached.version) == (job_id, version):
-        return Named(cached, now)
-    job = get(connection, job_id)
-    return None if job is None else Named(job, now)
+    if cached is not None:
+        head = execute(connection, _HEAD_BY_NAME, {"name": name}).one_or_none()
+        if head is None:
+            return None
+        job_id, *edition, now = head
+        if (cached.id, cached.edition) == (job_id, (*edition,)):
+            return Named(cached, now)
+    row = execute(connection, _BY_NAME_NOW, {"name": name}).mapping_or_none()
+    if row is None:
+        return None
+    now = row.pop("now")
+    return Named(job_from(row), now)
 
 
 def get_by_name(connection: Connection, name: str) -> Job | None:
@@ -263,10 +340,24 @@ def find(connection: Connection, *, known: Mapping[int, Job] = NONE_KNOWN) -> li
     return [job for job in _read_changed(connection, heads, known) if job.deleted_at is None]
 
 
+def find_of_kind(connection: Connection, kind: str, *, known: Mapping[int, Job]) -> list[Job]:
+    """Every job of a kind that was not removed. A job that `known` has in its current version is not read again."""
+    heads = execute(connection, _HEADS_OF_KIND, {"kind": kind}).all()
+    return _read_changed(connection, heads, known)
+
+
 def find_by_handler(connection: Connection, handler: str, names: Collection[str]) -> list[Job]:
     """Every job of a handler, and those of these names, by name. The others are not read."""
     values = {"handler": handler, "names": list(names)}
     return [job_from(row) for row in execute(connection, _BY_HANDLER, values).mappings()]
+
+
+def find_handled(connection: Connection, job_ids: Collection[int]) -> list[Job]:
+    """Those of the jobs that are enabled and no commands, by name: they need a handler that not every worker has."""
+    if not job_ids:
+        return []
+    rows = execute(connection, _HANDLED, {"ids": sorted(job_ids)}).mappings()
+    return [job_from(row) for row in rows]
 
 
 def names(connection: Connection) -> list[str]:
@@ -298,6 +389,6 @@ def find_scheduled(
 
 
 def find_by_event(connection: Connection, event_types: Sequence[str]) -> list[Job]:
-    """Every enabled job that subscribes to one of these event types."""
+    """Every job that subscribes to one of these event types, disabled ones too."""
     rows = execute(connection, _BY_EVENT, {"event_types": event_types}).mappings()
     return [job_from(row) for row in rows]

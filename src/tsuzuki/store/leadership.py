@@ -58,7 +58,7 @@ class Leadership:
 
 
 # Not a CTE: Python's sqlite3 does not count the rows of a statement that starts with WITH.
-TERM_IS_CURRENT = exists(
+_CURRENT_TERM = (
     select(leadership.c.epoch)
     .where(
         leadership.c.id == 1,
@@ -67,8 +67,36 @@ TERM_IS_CURRENT = exists(
     )
     .with_for_update(read=True, key_share=True)
 )
+TERM_IS_CURRENT = exists(_CURRENT_TERM)
 """True while the term of the parameters `leader` and `epoch` is the current one, and for the rest of the
 transaction."""
+
+MAY_ASSIGN = exists(
+    _CURRENT_TERM.where(leadership.c.bulk_cancels == bindparam("bulk_cancels", type_=BigInteger()))
+)
+"""The same for an assignment: true only if also no bulk cancel was confirmed since the runs were chosen, when
+`bulk_cancels` of them were."""
+
+_COUNT_BULK_CANCEL = (
+    update(leadership)
+    .where(leadership.c.id == 1)
+    .values(bulk_cancels=leadership.c.bulk_cancels + 1)
+)
+
+
+def count_bulk_cancel(connection: Connection) -> None:
+    """Let no run be assigned that was chosen before this transaction, which confirms a bulk cancel. Waits for
+    assignments that are under way (PostgreSQL); they are in when this returns."""
+    execute(connection, _COUNT_BULK_CANCEL)
+
+
+_BULK_CANCELS = select(leadership.c.bulk_cancels).where(leadership.c.id == 1)
+
+
+def bulk_cancels(connection: Connection) -> int:
+    """How many bulk cancels were confirmed so far."""
+    return int(execute(connection, _BULK_CANCELS).scalar_one())
+
 
 _CURRENT = select(
     leadership.c.epoch,

@@ -7,7 +7,7 @@ round), so that a dead worker is noticed as soon as any other. `Worker.is_silent
 it as a sign of life.
 """
 
-from sqlalchemy import ColumnElement, Float, bindparam, literal_column
+from sqlalchemy import ColumnElement, Float, bindparam, case, func, literal_column
 
 from tsuzuki.model.clock import CLOCK_TOLERANCE_SECONDS
 from tsuzuki.model.worker import WorkerState
@@ -43,6 +43,18 @@ def has_recent_heartbeat(
 
 def is_silent(minus_ttl: float | ColumnElement[float] = MINUS_TTL) -> ColumnElement[bool]:
     return workers.c.heartbeat_at <= db_now(minus_ttl)
+
+
+LOST_AFTER = func.coalesce(workers.c.ttl_seconds + workers.c.grace_seconds, 0.0)
+"""The silence after which a worker has stopped its runs, by the settings that it last confirmed."""
+
+
+def at_least(
+    minus_seconds: ColumnElement[float], confirmed: ColumnElement[float]
+) -> ColumnElement[float]:
+    """A setting as a negative number of seconds, or what a worker confirmed if that is longer: until a worker has
+    read a shorter setting, it relies on the longer one."""
+    return case((minus_seconds < -confirmed, minus_seconds), else_=-confirmed)
 
 
 def has_future_heartbeat() -> ColumnElement[bool]:

@@ -11,6 +11,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
+    FromClause,
     Integer,
     Text,
     bindparam,
@@ -23,12 +24,12 @@ from sqlalchemy import (
 from sqlalchemy.engine import Dialect
 
 from tsuzuki.model.run import Started
-from tsuzuki.model.states import RunState
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
+from tsuzuki.store.runs.ownership import is_owned
 from tsuzuki.store.schema.tables import job_run_logs, job_runs
 from tsuzuki.store.sql.batch import Columns, unpack
-from tsuzuki.store.sql.dialect import insert_into
-from tsuzuki.store.sql.plan_hints import guard
+from tsuzuki.store.sql.dialect import insert_into, is_sqlite
+from tsuzuki.store.sql.plan_hints import by_key, guard
 from tsuzuki.store.sql.prepared import execute, execute_batch
 from tsuzuki.store.sql.types import PlainText, UtcTime
 from tsuzuki.store.sql.value_list import in_list
@@ -49,13 +50,19 @@ _LINE = (job_run_logs.c.seq, job_run_logs.c.at, job_run_logs.c.stream, job_run_l
 
 def append(
     connection: Connection, *, worker_id: str, lines: Sequence[tuple[Started, LogLine]]
-) -> None:
-    """Add lines of runs that the worker still owns; other lines are dropped."""
+) -> frozenset[int]:
+    """Add lines of runs that the worker still owns. None of these runs can be moved until the transaction ends, so no
+    line comes after the end of its run. Answers the runs whose lines were not stored: another transaction may be
+    ending them and holds their row, or they are no longer this worker's. On SQLite, which has one writer, the lines of
+    the latter are dropped, and the answer is empty."""
     rows = [
         (run.id, run.version, run.epoch, line.seq, line.at, line.stream, line.body)
         for run, line in lines
     ]
-    execute_batch(connection, _append, _APPEND_COLUMNS, rows, {"me": worker_id})
+    owned = execute_batch(connection, _append, _APPEND_COLUMNS, rows, {"me": worker_id})
+    if is_sqlite(connection.dialect):
+        return frozenset()
+    return frozenset(run.id for run, _ in lines).difference(owned.scalars())
 
 
 _APPEND_COLUMNS: Columns = {
@@ -71,20 +78,27 @@ _APPEND_COLUMNS: Columns = {
 
 @lru_cache
 def _append(dialect: Dialect, varying: tuple[str, ...]) -> Any:
-    written = unpack(dialect, _APPEND_COLUMNS, varying)
+    """On PostgreSQL its rows are the runs whose lines it adds, which it locks."""
+    batch = unpack(dialect, _APPEND_COLUMNS, varying)
+    if is_sqlite(dialect):
+        return _insert(dialect, batch, job_runs.c.id == batch.c.run_id, *is_owned(batch.c))
+    lines = select(*batch.c).cte("lines")
+    run = select(lines.c.run_id, lines.c.version, lines.c.epoch).distinct().subquery("run")
+    owned = (
+        select(job_runs.c.id)
+        .where(by_key(job_runs.c.id, run.c.run_id), *is_owned(run.c))
+        .with_for_update(of=job_runs, read=True, key_share=True, skip_locked=True)
+        .cte("owned")
+    )
+    stored = _insert(dialect, lines, lines.c.run_id == owned.c.id)
+    return select(owned.c.id).add_cte(stored.cte("stored"))
+
+
+def _insert(dialect: Dialect, lines: FromClause, *conditions: ColumnElement[bool]) -> Any:
     columns = ["run_id", "seq", "at", "stream", "body"]
     return (
         insert_into(dialect, job_run_logs)
-        .from_select(
-            columns,
-            select(*(written.c[name] for name in columns)).where(
-                job_runs.c.id == written.c.run_id,
-                job_runs.c.version == written.c.version,
-                job_runs.c.leader_epoch == written.c.epoch,
-                guard(job_runs.c.state == RunState.RUNNING.value),
-                guard(job_runs.c.assigned_worker_id == bindparam("me", type_=Text())),
-            ),
-        )
+        .from_select(columns, select(*(lines.c[name] for name in columns)).where(*conditions))
         # Idempotent: a line whose commit was not confirmed (a lost reply) is written again.
         .on_conflict_do_nothing()
     )
@@ -136,6 +150,8 @@ class StoredLog:
 
     run_id: int
     run_is_gone: bool
+    version: int | None
+    state: str | None
     finished_at: datetime | None
     log_ref: str | None
 
@@ -188,6 +204,8 @@ _STORED = (
     select(
         _WALK.c.run_id,
         job_runs.c.id.is_(None).label("run_is_gone"),
+        job_runs.c.version,
+        job_runs.c.state,
         job_runs.c.finished_at,
         job_runs.c.log_ref,
     )
@@ -199,6 +217,8 @@ _SET_REF = (
     update(job_runs)
     .where(
         job_runs.c.id == bindparam("run", type_=BigInteger()),
+        guard(job_runs.c.version == bindparam("version", type_=Integer())),
+        guard(job_runs.c.state == bindparam("state", type_=Text())),
         guard(job_runs.c.finished_at.is_not(None)),
         guard(job_runs.c.log_ref.is_not_distinct_from(bindparam("before", type_=Text()))),
         TERM_IS_CURRENT,
@@ -210,7 +230,14 @@ _SET_REF = (
 
 def set_ref(connection: Connection, *, term: Term, log: StoredLog, ref: str) -> bool:
     """Store the archive's ref of a finished run's log. False if another process leads, or stored a ref first."""
-    values = {"run": log.run_id, "before": log.log_ref, "ref": ref, **term.parameters}
+    values = {
+        "run": log.run_id,
+        "version": log.version,
+        "state": log.state,
+        "before": log.log_ref,
+        "ref": ref,
+        **term.parameters,
+    }
     return execute(connection, _SET_REF, values).scalar_one_or_none() is not None
 
 

@@ -2,8 +2,12 @@
 
 An hour is counted once, when it is over: rows and progress are one transaction under the leader's term. What
 ended in the open hours is counted from the history when it is asked for.
+
+An end may be stored after its hour was counted: its transaction committed late, or the clock was set back. From before
+an hour is counted, a trigger notes such ends (`late_ends`): the count leaves them out, and they are added afterwards.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -17,11 +21,12 @@ from sqlalchemy import (
     Integer,
     Select,
     Text,
+    and_,
     bindparam,
     case,
     delete,
+    exists,
     func,
-    insert,
     literal_column,
     select,
     update,
@@ -32,10 +37,10 @@ from sqlalchemy.sql.dml import Insert
 from tsuzuki.model.durations import LIMITS_SECONDS, NEVER_STARTED
 from tsuzuki.model.states import RunState
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
-from tsuzuki.store.schema.rollup_tables import run_hours, run_hours_progress
+from tsuzuki.store.schema.rollup_tables import late_ends, run_hours, run_hours_progress
 from tsuzuki.store.schema.tables import job_run_transitions, job_runs
 from tsuzuki.store.sql.batch import Columns, unpack
-from tsuzuki.store.sql.dialect import insert_into, is_sqlite
+from tsuzuki.store.sql.dialect import insert_into, is_sqlite, upsert_from
 from tsuzuki.store.sql.prepared import execute, execute_batch
 from tsuzuki.store.sql.stored_values import to_text
 from tsuzuki.store.sql.types import UtcTime
@@ -69,13 +74,20 @@ def hour_of(moment: datetime) -> datetime:
     return moment.replace(minute=0, second=0, microsecond=0)
 
 
-_UNTIL = select(run_hours_progress.c.until)
+class Progress(NamedTuple):
+    """Every hour before `until` is counted; `corrections` grows whenever late ends are added to such hours."""
+
+    until: datetime
+    corrections: int
 
 
-def counted_until(connection: Connection) -> datetime | None:
-    """Up to which hour everything is counted; None if nothing is yet."""
-    until: datetime | None = execute(connection, _UNTIL).scalar_one_or_none()
-    return until
+_PROGRESS = select(run_hours_progress.c.until, run_hours_progress.c.corrections)
+
+
+def progress(connection: Connection) -> Progress | None:
+    """None if nothing is counted yet."""
+    row = execute(connection, _PROGRESS).one_or_none()
+    return None if row is None else Progress(*row)
 
 
 _FIRST_MOVE = select(func.min(job_run_transitions.c.at)).where(job_run_transitions.c.at >= _FROM)
@@ -93,36 +105,65 @@ def ended_between(connection: Connection, start: datetime, end: datetime) -> lis
     return [_count_from(row) for row in rows]
 
 
+def ended_in_time(connection: Connection, hour: datetime) -> list[HourCount]:
+    """What ended in an hour without the ends that are noted as late, counted from the history."""
+    statement = _ended_in_time(connection.dialect)
+    rows = execute(connection, statement, {"from_": hour, "to": hour + HOUR}).all()
+    return [_count_from(row) for row in rows]
+
+
 @lru_cache
 def _ended(dialect: Dialect) -> Select[Any]:
-    moves, runs = job_run_transitions.c, job_runs.c
+    end = _end(dialect)
+    key = (end.job_id, end.outcome, end.bucket)
+    return (
+        select(
+            *key,
+            func.count().label("runs"),
+            func.coalesce(func.sum(end.seconds), 0.0).label("seconds"),
+        )
+        .join_from(job_run_transitions, job_runs, _IS_END_OF_RUN)
+        .where(job_run_transitions.c.at >= _FROM, job_run_transitions.c.at < _TO)
+        .group_by(*key)
+    )
+
+
+@lru_cache
+def _ended_in_time(dialect: Dialect) -> Select[Any]:
+    return _ended(dialect).where(
+        ~exists(select(late_ends.c.run_id).where(late_ends.c.run_id == job_runs.c.id))
+    )
+
+
+class _End(NamedTuple):
+    """The columns of a counted end."""
+
+    job_id: ColumnElement[Any]
+    outcome: ColumnElement[Any]
+    bucket: ColumnElement[Any]
+    seconds: ColumnElement[float]
+
+
+def _end(dialect: Dialect) -> _End:
     seconds = _seconds(dialect)
     # Numbers, not parameters: PostgreSQL sees that what is grouped by is what is selected.
     bucket = case(
-        (runs.started_at.is_(None), literal_column(str(NEVER_STARTED))),
+        (job_runs.c.started_at.is_(None), literal_column(str(NEVER_STARTED))),
         *(
             (seconds <= literal_column(str(limit)), literal_column(str(number)))
             for number, limit in enumerate(LIMITS_SECONDS, start=1)
         ),
         else_=literal_column(str(len(LIMITS_SECONDS) + 1)),
-    )
-    return (
-        select(
-            runs.job_definition_id,
-            moves.to_state,
-            bucket.label("bucket"),
-            func.count().label("runs"),
-            func.coalesce(func.sum(seconds), 0.0).label("seconds"),
-        )
-        .join_from(job_run_transitions, job_runs, runs.id == moves.run_id)
-        .where(moves.at >= _FROM, moves.at < _TO, moves.to_state.in_(_FINAL))
-        .group_by(runs.job_definition_id, moves.to_state, bucket)
-    )
+    ).label("bucket")
+    return _End(job_runs.c.job_definition_id, job_run_transitions.c.to_state, bucket, seconds)
 
 
 _FINAL: list[ColumnElement[str]] = [
     literal_column(f"'{state.value}'") for state in RunState if state.is_final
 ]
+_IS_END_OF_RUN = and_(
+    job_runs.c.id == job_run_transitions.c.run_id, job_run_transitions.c.to_state.in_(_FINAL)
+)
 
 
 def _seconds(dialect: Dialect) -> ColumnElement[float]:
@@ -135,19 +176,40 @@ def _seconds(dialect: Dialect) -> ColumnElement[float]:
 
 
 _FIRST = bindparam("until", type_=UtcTime())
+_CLOSING = bindparam("closing", type_=UtcTime())
+_IS_FIRST = (run_hours_progress.c.until == _FROM, TERM_IS_CURRENT)
+_CLOSE = (
+    update(run_hours_progress)
+    .where(*_IS_FIRST)
+    .values(
+        closing=case(
+            (run_hours_progress.c.closing > _CLOSING, run_hours_progress.c.closing), else_=_CLOSING
+        )
+    )
+    .returning(run_hours_progress.c.id)
+)
 _ADVANCE = (
     update(run_hours_progress)
-    .where(run_hours_progress.c.until == _FROM, TERM_IS_CURRENT)
+    .where(*_IS_FIRST)
     .values(until=_FIRST)
     .returning(run_hours_progress.c.id)
 )
 _COLUMNS: Columns = {
+    "hour": UtcTime(),
     "job_definition_id": BigInteger(),
     "outcome": Text(),
     "bucket": Integer(),
     "runs": Integer(),
     "seconds": Float(),
 }
+
+
+def close_hour(connection: Connection, *, term: Term, counted: datetime, hour: datetime) -> bool:
+    """From the commit on, every end before the end of this hour is noted as late. The hour is the first since
+    `counted` in which something moved. False if another process has counted it, or leads by now."""
+    start(connection, counted)
+    values = {"from_": counted, "closing": hour + HOUR, **term.parameters}
+    return execute(connection, _CLOSE, values).one_or_none() is not None
 
 
 def store_hour(
@@ -158,15 +220,19 @@ def store_hour(
     hour: datetime,
     counts: Sequence[HourCount],
 ) -> bool:
-    """Store the counts of an hour, the first since `counted` in which something moved. False if another process
-    was first, or leads by now."""
-    start(connection, counted)
+    """Store the counts of an hour that was closed before they were counted. False if another process was first, or
+    leads by now."""
     values = {"from_": counted, "until": hour + HOUR, **term.parameters}
     if execute(connection, _ADVANCE, values).one_or_none() is None:
         return False
-    if counts:
-        execute_batch(connection, _insert, _COLUMNS, counts, {"hour": hour})
+    _add(connection, [HourRow(hour, count) for count in counts])
     return True
+
+
+def _add(connection: Connection, rows: Sequence[HourRow]) -> None:
+    """Add to what is stored of these hours."""
+    if rows:
+        execute_batch(connection, _upsert, _COLUMNS, [(row.hour, *row.counted) for row in rows])
 
 
 def start(connection: Connection, hour: datetime) -> None:
@@ -183,12 +249,75 @@ def _start(dialect: Dialect) -> Insert:
 
 
 @lru_cache
-def _insert(dialect: Dialect, varying: tuple[str, ...]) -> Insert:
+def _upsert(dialect: Dialect, varying: tuple[str, ...]) -> Insert:
     source = unpack(dialect, _COLUMNS, varying)
-    hour = bindparam("hour", type_=UtcTime())
-    rows = select(hour, *(source.c[name] for name in _COLUMNS))
-    return insert(run_hours).from_select(["hour", *_COLUMNS], rows)
+    rows = select(*(source.c[name] for name in _COLUMNS))
+    added = upsert_from(dialect, run_hours, list(_COLUMNS), rows)
+    statement: Insert = added.on_conflict_do_update(
+        index_elements=[run_hours.c[name] for name in ("hour", *_KEY)],
+        set_={name: run_hours.c[name] + added.excluded[name] for name in ("runs", "seconds")},
+    )
+    return statement
 
+
+_KEY = ("job_definition_id", "outcome", "bucket")
+
+# --- late ends ------------------------------------------------------------------------------------
+
+_ANY_LATE = select(late_ends.c.run_id).limit(1)
+_CORRECT = (
+    update(run_hours_progress)
+    .where(TERM_IS_CURRENT)
+    .values(corrections=run_hours_progress.c.corrections + 1)
+    .returning(run_hours_progress.c.until)
+)
+_FORGET_LATE = delete(late_ends).where(in_list(late_ends.c.run_id, "ids"))
+
+
+def has_late_ends(connection: Connection) -> bool:
+    return execute(connection, _ANY_LATE).one_or_none() is not None
+
+
+def add_late_ends(connection: Connection, *, term: Term, limit: int) -> int:
+    """Add late ends to their hours, as far as these are counted. Answers how many were added."""
+    # First the row of the progress, which is locked: a second leader then finds nothing left.
+    until = execute(connection, _CORRECT, term.parameters).scalar_one_or_none()
+    if until is None:
+        return 0
+    values = {"to": until, "limit": limit}
+    found = execute(connection, _late(connection.dialect), values).all()
+    _add(connection, _together(found))
+    execute(connection, _FORGET_LATE, {"ids": [run_id for run_id, *_ in found]})
+    return len(found)
+
+
+@lru_cache
+def _late(dialect: Dialect) -> Select[Any]:
+    end = _end(dialect)
+    seconds = func.coalesce(end.seconds, 0.0).label("seconds")
+    return (
+        select(late_ends.c.run_id, job_run_transitions.c.at, *end[:3], seconds)
+        .join_from(
+            late_ends, job_run_transitions, job_run_transitions.c.run_id == late_ends.c.run_id
+        )
+        .join(job_runs, _IS_END_OF_RUN)
+        .where(job_run_transitions.c.at < _TO)
+        .limit(bindparam("limit", type_=Integer()))
+    )
+
+
+def _together(found: Sequence[Sequence[Any]]) -> list[HourRow]:
+    """Ends of one hour, job, outcome and bucket as one row."""
+    seconds = defaultdict[tuple[Any, ...], list[float]](list)
+    for _, at, job_id, outcome, bucket, took in found:
+        seconds[hour_of(at), job_id, outcome, bucket].append(took)
+    return [
+        HourRow(hour, HourCount(job_id, RunState(outcome), bucket, len(took), sum(took)))
+        for (hour, job_id, outcome, bucket), took in seconds.items()
+    ]
+
+
+# --- reading --------------------------------------------------------------------------------------
 
 _DELETE = delete(run_hours).where(
     run_hours.c.hour < bindparam("before", type_=UtcTime()), TERM_IS_CURRENT

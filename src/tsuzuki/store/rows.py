@@ -12,7 +12,7 @@ from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.misfire import Misfire
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.retry import RetryPolicy
-from tsuzuki.model.run import Run, Transition
+from tsuzuki.model.run import CancelRequest, Run, Transition
 from tsuzuki.model.schedule import read_stored
 from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState, Trigger
 
@@ -81,6 +81,10 @@ def run_from(row: Mapping[str, Any]) -> Run:
     values["continuation_state"] = ContinuationState(row["continuation_state"])
     values["reason"] = None if row["reason"] is None else Reason(row["reason"])
     return Run(**values)
+
+
+def cancel_request_from(row: Mapping[str, Any]) -> CancelRequest:
+    return CancelRequest(**{**row, "reason": Reason(row["reason"])})
 
 
 def transition_from(row: Mapping[str, Any]) -> Transition:

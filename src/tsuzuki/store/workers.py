@@ -11,7 +11,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Float,
-    Select,
     Text,
     and_,
     bindparam,
@@ -19,10 +18,14 @@ from sqlalchemy import (
     insert,
     or_,
     select,
+    tuple_,
     update,
 )
 from sqlalchemy.sql.dml import ReturningUpdate
 
+from tsuzuki.model.abilities import Abilities
+from tsuzuki.model.clock import CLOCK_TOLERANCE_SECONDS
+from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import DetachReason, Worker, WorkerState
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
@@ -40,19 +43,33 @@ from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.prepared import AnyConnection, execute, parameters_for
 from tsuzuki.store.sql.types import UtcTime
 from tsuzuki.store.sql.value_list import in_list
+from tsuzuki.store.wakeups import channels
+from tsuzuki.store.wakeups.channels import Channel
 
 _ME = workers.c.id == bindparam("me", type_=Text())
 _THESE = in_list(workers.c.id, "ids")
 
 _REGISTER = insert(workers).values(
-    **parameters_for(workers, "id", "host", "pid", "capacity", "tags", "software_version"),
+    **parameters_for(
+        workers,
+        "id",
+        "host",
+        "pid",
+        "capacity",
+        "tags",
+        "only_job",
+        "abilities",
+        "software_version",
+        "ttl_seconds",
+        "grace_seconds",
+    ),
     state=WorkerState.ATTACHED,
     started_at=db_now(),
     heartbeat_at=db_now(),
 )
 
 
-def register(
+def register(  # noqa: PLR0913 -- what other processes know of a worker
     connection: Connection,
     *,
     worker_id: str,
@@ -61,31 +78,108 @@ def register(
     capacity: int,
     tags: frozenset[str],
     software_version: str,
+    only_job: str | None = None,
+    abilities: Abilities | None = None,
+    works_by: EngineSettings | None = None,
 ) -> None:
-    """Register a worker, once: its id is new at every start."""
+    """Register a worker, once: its id is new at every start. With `only_job` no leader assigns it a run of another
+    job, and with `abilities` none that it cannot execute. No leader judges it by shorter settings than `works_by`."""
     values = {
         "id": worker_id,
         "host": host,
         "pid": pid,
         "capacity": capacity,
         "tags": sorted(tags),
+        "only_job": only_job,
+        "abilities": abilities and abilities.as_text(),
         "software_version": software_version,
+        **_limits_of(works_by),
     }
     execute(connection, _REGISTER, values)
+
+
+_SET_ABILITIES = update(workers).where(_ME).values(**parameters_for(workers, "abilities"))
+
+
+def set_abilities(connection: Connection, worker_id: str, abilities: Abilities) -> None:
+    """Replace what a worker can execute, and wake the leader: runs may have waited for it."""
+    execute(connection, _SET_ABILITIES, {"me": worker_id, "abilities": abilities.as_text()})
+    channels.notify(connection, Channel.LEADER)
 
 
 _HEARTBEAT = (
     update(workers)
     .where(_ME, is_registered())
-    .values(heartbeat_at=db_now())
+    .values(heartbeat_at=db_now(), silence_recorded_at=None)
     .returning(workers.c.state)
 )
 
 
-def heartbeat(connection: AnyConnection, worker_id: str) -> WorkerState | None:
-    """Write a worker's heartbeat. Answers the state it is in; None if it is gone or unknown."""
-    state = execute(connection, _HEARTBEAT, {"me": worker_id}).scalar_one_or_none()
+_HEARTBEAT_BY = _HEARTBEAT.values(**parameters_for(workers, "ttl_seconds", "grace_seconds"))
+
+
+def heartbeat(
+    connection: AnyConnection, worker_id: str, *, works_by: EngineSettings | None = None
+) -> WorkerState | None:
+    """Write a worker's heartbeat, and the settings that it works by from now on if they have changed. Answers the
+    state it is in; None if it is gone or unknown."""
+    statement = _HEARTBEAT if works_by is None else _HEARTBEAT_BY
+    values = {"me": worker_id, **({} if works_by is None else _limits_of(works_by))}
+    state = execute(connection, statement, values).scalar_one_or_none()
     return None if state is None else WorkerState(state)
+
+
+def _limits_of(works_by: EngineSettings | None) -> dict[str, float | None]:
+    return {
+        "ttl_seconds": works_by.worker_ttl_seconds if works_by else None,
+        "grace_seconds": works_by.worker_grace_seconds if works_by else None,
+    }
+
+
+# A record in the future (clock skew: the clock was set back since) would delay the failure of lost runs.
+_RECORD_SILENCE = (
+    update(workers)
+    .where(
+        is_registered(),
+        is_silent(),
+        or_(
+            workers.c.silence_recorded_at.is_(None),
+            workers.c.silence_recorded_at > db_now(CLOCK_TOLERANCE_SECONDS),
+        ),
+        TERM_IS_CURRENT,
+    )
+    .values(silence_recorded_at=db_now())
+)
+_SILENCE_RECORDED = select(workers.c.silence_recorded_at, workers.c.state).where(_ME)
+
+
+def record_silence(connection: Connection, *, term: Term, silent_after_seconds: float) -> int:
+    """Record which workers have been silent that long. Their next heartbeat clears it."""
+    return execute(connection, _RECORD_SILENCE, _judged_by(term, silent_after_seconds)).rowcount
+
+
+class RecordedSilence(NamedTuple):
+    """When a worker's silence was recorded, and the grace period that the worker works by."""
+
+    at: datetime
+    grace_seconds: float | None = None
+
+
+_RECORDED_SILENCES = select(
+    workers.c.id, workers.c.silence_recorded_at, workers.c.grace_seconds
+).where(is_registered(), workers.c.silence_recorded_at.is_not(None))
+
+
+def recorded_silences(connection: Connection) -> dict[str, RecordedSilence]:
+    """Of registered workers, by id."""
+    rows = execute(connection, _RECORDED_SILENCES).all()
+    return {worker_id: RecordedSilence(*record) for worker_id, *record in rows}
+
+
+def is_silence_recorded(connection: AnyConnection, worker_id: str) -> bool:
+    """Whether a leader has recorded that this worker is silent, or it has left."""
+    row = execute(connection, _SILENCE_RECORDED, {"me": worker_id}).one_or_none()
+    return row is None or row[0] is not None or row[1] == WorkerState.GONE
 
 
 _SILENT = select(workers.c.id).where(is_present(), is_silent())
@@ -117,7 +211,7 @@ _REFRESH = (
         workers.c.heartbeat_at < bindparam("sent_at", type_=UtcTime()),
         TERM_IS_CURRENT,
     )
-    .values(heartbeat_at=bindparam("sent_at", type_=UtcTime()))
+    .values(heartbeat_at=bindparam("sent_at", type_=UtcTime()), silence_recorded_at=None)
     .returning(workers.c.id)
 )
 
@@ -145,7 +239,7 @@ _IN_FUTURE = (
 _RESET_FUTURE = (
     update(workers)
     .where(workers.c.id.in_(_IN_FUTURE), TERM_IS_CURRENT)
-    .values(heartbeat_at=db_now())
+    .values(heartbeat_at=db_now(), silence_recorded_at=None)
     .returning(workers.c.id)
 )
 
@@ -248,16 +342,16 @@ def _judged_by(term: Term, silent_after_seconds: float) -> dict[str, Any]:
     return {"minus_ttl": -silent_after_seconds, **term.parameters}
 
 
-def _locked_in_order(condition: ColumnElement[bool]) -> Select[Any]:
-    """The runs to change, locked in the order of their ids like every batch of moves: one lock order for
-    all, so that they cannot deadlock."""
-    return (
-        select(job_runs.c.id)
+def _is_unlocked(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    """The run is one to change, as it was read, and its row is not locked: a handler of the worker may hold its run for
+    long, and while it does, no process can fail that run."""
+    found = (
+        select(job_runs.c.id, job_runs.c.version)
         .where(condition)
-        .order_by(job_runs.c.id)
-        .with_for_update(of=job_runs, key_share=True)
+        .with_for_update(of=job_runs, key_share=True, skip_locked=True)
         .correlate(None)
     )
+    return tuple_(job_runs.c.id, job_runs.c.version).in_(found)
 
 
 _CONFIRMING_IN_TIME = and_(
@@ -271,7 +365,7 @@ _CONFIRMING_IN_TIME = and_(
 _CONFIRM = (
     update(job_runs)
     .where(
-        job_runs.c.id.in_(_locked_in_order(_CONFIRMING_IN_TIME)),
+        _is_unlocked(_CONFIRMING_IN_TIME),
         _CONFIRMING_IN_TIME,
         TERM_IS_CURRENT,
     )
@@ -280,11 +374,15 @@ _CONFIRM = (
 _UNMARKED = and_(
     job_runs.c.assigned_worker_id == bindparam("me", type_=Text()),
     in_indexed_state(RunState.RUNNING),
-    job_runs.c.continuation_state == ContinuationState.NONE,
+    or_(
+        job_runs.c.continuation_state == ContinuationState.NONE,
+        # Locked by its handler when the leader confirmed the others, and until its deadline had passed.
+        job_runs.c.continuation_check_deadline_at <= db_now(),
+    ),
 )
 _REQUEST_CONFIRMATION = (
     update(job_runs)
-    .where(job_runs.c.id.in_(_locked_in_order(_UNMARKED)), _UNMARKED)
+    .where(_is_unlocked(_UNMARKED), _UNMARKED)
     .values(
         continuation_state=ContinuationState.CONFIRMING,
         continuation_check_deadline_at=db_now(bindparam("deadline_seconds", type_=Float())),
@@ -293,8 +391,8 @@ _REQUEST_CONFIRMATION = (
 
 
 def request_confirmation(connection: Connection, *, worker_id: str, deadline_seconds: float) -> int:
-    """Mark all runs of a worker as CONFIRMING: it does not know whether it still owns them. Answers how many
-    were marked."""
+    """Mark the runs of a worker as CONFIRMING: it does not know whether it still owns them. A run whose handler
+    holds its row is left out, because it is surely still owned. Answers how many were marked."""
     parameters = {"me": worker_id, "deadline_seconds": deadline_seconds}
     return execute(connection, _REQUEST_CONFIRMATION, parameters).rowcount
 
@@ -365,8 +463,10 @@ def mark_silent_gone(
     return frozenset(execute(connection, _MARK_GONE, parameters).scalars())
 
 
-_BY_ID = select(workers).where(_ME)
-_ALL = select(workers).order_by(workers.c.started_at, workers.c.id)
+_NOT_SHOWN = {"silence_recorded_at", "ttl_seconds", "grace_seconds"}
+_COLUMNS = [column for column in workers.c if column.name not in _NOT_SHOWN]
+_BY_ID = select(*_COLUMNS).where(_ME)
+_ALL = select(*_COLUMNS).order_by(workers.c.started_at, workers.c.id)
 _REGISTERED = _ALL.where(is_registered())
 
 
@@ -386,4 +486,5 @@ def worker_from(row: Mapping[str, Any]) -> Worker:
     values["state"] = WorkerState(row["state"])
     values["detach_reason"] = None if reason is None else DetachReason(reason)
     values["tags"] = frozenset(row["tags"])
+    values["abilities"] = Abilities.from_text(row["abilities"])
     return Worker(**values)

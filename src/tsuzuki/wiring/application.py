@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.config import Configuration, load_configuration
 from tsuzuki.engine.role import Role
-from tsuzuki.model.access import Principal
+from tsuzuki.model.access import OwnerMode, Principal
 from tsuzuki.model.access import Role as AccessRole
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import ConfigurationError, NotFound
 from tsuzuki.model.secrets import SecretMask
 from tsuzuki.services import configuration as configuration_service
+from tsuzuki.services.access.owner_links import OwnerLinks
 from tsuzuki.services.access.passwords import Passwords
 from tsuzuki.services.access.sessions import Sessions
 from tsuzuki.services.access.setup_codes import SetupCodes
@@ -29,6 +30,7 @@ from tsuzuki.services.bulk import BulkActions
 from tsuzuki.services.changes import Changes
 from tsuzuki.services.configuration import ConfigurationView
 from tsuzuki.services.diagnosis import Diagnosis
+from tsuzuki.services.dry_runs import DryRuns
 from tsuzuki.services.due import DueItems
 from tsuzuki.services.events import Events
 from tsuzuki.services.failures import Failures
@@ -76,18 +78,22 @@ class Application:
     liveness: Liveness
     logs: RunLogs
     due: DueItems
+    dry_runs: DryRuns
     settings: Settings
     audit: Audit
     tokens: Tokens
     users: Users
     sessions: Sessions
     setup_codes: SetupCodes
+    owner_links: OwnerLinks
+    owner_mode: Callable[[], OwnerMode]
+    """How a server on loopback knows its owner. Raises `ConfigurationError`."""
     webhooks: Webhooks
     maintenance: Maintenance
     diagnosis: Diagnosis
     local_engine: LocalEngine
-    one_run_engine: Callable[[], OneRunEngine]
-    """For one run that is waited for: an engine of this process, if no other executes it."""
+    one_run_engine: Callable[[str], OneRunEngine]
+    """By the name of a job. For one run of it that is waited for: an engine here, if no other executes it."""
     refused_collectors: Mapping[str, ConfigurationError]
     """Why each collector that cannot be used is refused; more may follow when the tables are upgraded."""
     keep_for_reader: Callable[[], None]
@@ -190,7 +196,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         with suppress(ConfigurationError):
             resources.coordination().wake(names)
 
-    database = resources.database
+    database, configured = resources.database, resources.configuration
     passwords = Passwords()
     jobs = Jobs(database=database, reload=reload, kinds=resources.collectors.kinds, actor=actor)
     runs = Runs(database=database, actor=actor, wake_others=wake_others)
@@ -204,10 +210,10 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
     maintenance = _maintenance(resources)
     due = DueItems(database=database)
     return Application(
-        configuration=configuration_service.view(resources.configuration),
+        configuration=configuration_service.view(configured),
         principal=Principal(actor=actor, role=AccessRole.ADMIN),
         jobs=jobs,
-        job_file=JobFile(jobs, applied=resources.configuration, read=reload, clock=database.clock),
+        job_file=JobFile(jobs, applied=configured, read=reload, clock=database.clock),
         runs=runs,
         changes=Changes(database=database),
         bulk=BulkActions(database=database, actor=actor, runs=runs),
@@ -220,15 +226,16 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         liveness=liveness,
         logs=RunLogs(database=database, archive=resources.log_archive()),
         due=due,
+        dry_runs=_dry_runs(resources, due=due, jobs=jobs, runs=runs, local_engine=local_engine),
         settings=Settings(database=database, actor=actor),
         audit=Audit(database=database),
         tokens=Tokens(database=database),
         users=Users(database=database, passwords=passwords),
         sessions=Sessions(database=database, passwords=passwords),
         setup_codes=SetupCodes(database=database, passwords=passwords),
-        webhooks=Webhooks(
-            database=database, webhooks=resources.configuration.webhooks, events=events
-        ),
+        owner_links=OwnerLinks(database=database),
+        owner_mode=configured.owner_mode,
+        webhooks=Webhooks(database=database, webhooks=configured.webhooks, events=events),
         maintenance=maintenance,
         diagnosis=_diagnosis(
             resources, maintenance=maintenance, workers=workers, due=due, runs=runs, jobs=jobs
@@ -240,7 +247,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         service=cache(partial(service, actor=actor, jobs=jobs, runs=runs)),
         build_service=service,
         api_requests=ApiRequests(database=database),
-        mask=SecretMask(partial(resources.configuration.secrets, resources.environ)),
+        mask=SecretMask(partial(configured.secrets, resources.environ)),
     )
 
 
@@ -254,10 +261,15 @@ def _maintenance(resources: Resources) -> Maintenance:
     )
 
 
+def _dry_runs(resources: Resources, **services: Any) -> DryRuns:
+    return DryRuns(database=resources.database, arguments=resources.dry_run_arguments(), **services)
+
+
 def _diagnosis(resources: Resources, **services: Any) -> Diagnosis:
     return Diagnosis(
         database=resources.database,
         workspace=resources.workspace,
+        has_log_archive=resources.log_archive() is not None,
         collector_checks=partial(collector_checks, resources),
         **services,
     )

@@ -32,7 +32,7 @@ RESERVED_NAMES = frozenset(
     "init demo doctor up job run event worker leader settings audit token user db config index mcp sandbox web"
     " completion".split()
 ) | frozenset(
-    "version database_url database_direct_url redis_url timezone log_archive jobs webhooks".split()
+    "version database_url database_direct_url redis_url timezone log_archive contact jobs webhooks".split()
 )
 """The commands of `tsuzuki` and the keys of `tsuzuki.yaml`: a collector has a command and a section by its name."""
 

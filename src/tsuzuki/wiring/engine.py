@@ -1,6 +1,6 @@
 """Joins the engine of one process: executors, metrics, clock and chance."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from importlib.metadata import version
 from random import Random
@@ -13,6 +13,7 @@ from tsuzuki.engine.executors.python.executor import PythonExecutor
 from tsuzuki.engine.executors.registry import ExecutorRegistry
 from tsuzuki.engine.process import Engine
 from tsuzuki.engine.role import Role
+from tsuzuki.model.abilities import Abilities
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.secrets import SecretMask
 from tsuzuki.services import bulk
@@ -42,6 +43,7 @@ def build_engine(
         max_threads=role.capacity,
         kill_grace_seconds=kill_grace_seconds,
         clock=database.clock,
+        program=role.program,
     )
     command = CommandExecutor(
         expand=partial(expand, cwd=resources.configuration.cwd),
@@ -54,6 +56,15 @@ def build_engine(
     executors = ExecutorRegistry(
         {**dict.fromkeys(handlers, python), "command": command, "python": python}
     )
+
+    def find_abilities(packages: Collection[str]) -> Abilities:
+        return Abilities(
+            kinds=executors.names,
+            packages=python.importable(packages),
+            program=role.program,
+            missing=python.missing(),
+        )
+
     engine = Engine(
         database=database,
         executor=executors,
@@ -66,6 +77,7 @@ def build_engine(
         coordination=resources.coordination(),
         renew_deadline=command.renew_deadline,
         hide_secrets=SecretMask(partial(resources.configuration.secrets, resources.environ)).text,
+        find_abilities=find_abilities,
     )
     return engine
 

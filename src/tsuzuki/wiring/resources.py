@@ -5,8 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from tsuzuki.collectors.collector import Collector, CollectorContext
+from tsuzuki.collectors.kit.user_agent import set_contact
 from tsuzuki.config import Configuration
 from tsuzuki.engine.archive.log_archive import DeferredArchive, LogArchive
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination, connect
@@ -52,6 +54,14 @@ class Resources:
     def usable_collectors(self) -> dict[str, Collector]:
         return {n: c for n, c in self.collectors.usable.items() if n not in self.refused}
 
+    def dry_run_arguments(self) -> dict[str, Mapping[str, Any]]:
+        """The arguments of dry runs, by kind of job, of those that declare them."""
+        return {
+            name: collector.dry_run_arguments
+            for name, collector in self.usable_collectors().items()
+            if collector.dry_run_arguments is not None
+        }
+
     def refuse(self, name: str, problem: BaseException) -> None:
         """Do without a collector of another distribution from now on."""
         self.refused[name] = refusal(name, self.collectors.distributions[name], brief(problem))
@@ -78,6 +88,7 @@ def open_resources(
     configuration: Configuration, *, clock: Clock, environ: Mapping[str, str]
 ) -> Iterator[Resources]:
     """Closed at the end of the block."""
+    set_contact(configuration.contact)
     database = open_database(
         configuration.database_url, clock=clock, direct_url=configuration.database_direct_url
     )

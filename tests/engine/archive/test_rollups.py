@@ -1,8 +1,12 @@
 """Hourly rollups: each closed hour is counted once, and together with the open ones every number is exact."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from threading import Event
+from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from support.factories import add_worker, depose_and_take, run_in_state, take_lead
 from support.moving_clock import NOON, MovingClock
@@ -11,8 +15,9 @@ from tsuzuki.engine.archive.rollups import HourlyRollups
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.states import FINAL_STATES, RunState
 from tsuzuki.services.statistics import RunStatistics
-from tsuzuki.store import rollups
+from tsuzuki.store import pruning, rollups
 from tsuzuki.store.leadership import Term
+from tsuzuki.store.runs import moves
 from tsuzuki.store.sql.database import Connection, Database
 
 HOUR = timedelta(hours=1)
@@ -96,6 +101,124 @@ def test_counts_are_kept_for_400_days(database: Database, term: Term, clock: Mov
     clock.advance(2 * 3600)
     tick_all(database, term)
     assert [outcome for _, outcome in stored(database)] == [SUCCEEDED]
+
+
+# --- ends that are stored late --------------------------------------------------------------------
+
+
+def test_ends_of_a_clock_that_was_set_back_are_added_to_their_hours(
+    database: Database, term: Term, clock: MovingClock
+) -> None:
+    statistics = RunStatistics(database=database)
+    for _ in range(4):
+        ended(database, term, FAILED, 1)
+        clock.advance(3600)
+    clock.advance(600)
+    tick_all(database, term)
+    assert sum(hour.outcomes.runs[FAILED] for hour in statistics.by_hour(hours=6)) == 4
+    clock.step(-3 * 3600)
+    ended(database, term, FAILED, 2)
+    ended(database, term, SUCCEEDED, 1)
+    clock.step(3 * 3600)
+    tick_all(database, term)
+    assert stored(database) == {
+        **{(NOON + number * HOUR, FAILED): 1 for number in (0, 2, 3)},
+        (NOON + HOUR, FAILED): 3,
+        (NOON + HOUR, SUCCEEDED): 1,
+    }
+    assert sum(hour.outcomes.runs[FAILED] for hour in statistics.by_hour(hours=6)) == 6
+    assert statistics.by_job(hours=6)["hello"].runs == {FAILED: 6, SUCCEEDED: 1}
+    tick_all(database, term)
+    assert sum(stored(database).values()) == 7
+
+
+def test_an_end_that_is_stored_while_its_hour_is_counted_is_counted_once(
+    database: Database, term: Term, clock: MovingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock is set back at that moment: before the hour is closed, before it is counted, before it is stored."""
+    ended(database, term, FAILED, 1)
+    clock.advance(2 * 3600)
+
+    def end_one() -> None:
+        clock.step(-2 * 3600)
+        ended(database, term, FAILED, 1)
+        clock.step(2 * 3600)
+
+    for name in ("first_move_since", "ended_in_time"):
+        called = getattr(rollups, name)
+
+        def read(*given: Any, _called: Any = called) -> Any:
+            end_one()
+            answer = _called(*given)
+            end_one()
+            return answer
+
+        monkeypatch.setattr(rollups, name, read)
+    tick_all(database, term)
+    monkeypatch.undo()
+    tick_all(database, term)
+    with database.read() as connection:
+        (really,) = rollups.ended_between(connection, NOON, NOON + HOUR)
+    assert really.runs > 4
+    assert stored(database) == {(NOON, FAILED): really.runs}
+
+
+def test_an_end_whose_transaction_commits_late_is_counted(
+    database: Database, term: Term, clock: MovingClock
+) -> None:
+    if database.is_sqlite:
+        pytest.skip("SQLite has one writer at a time")
+    run = run_in_state(database, RunState.RUNNING, term)
+    is_held, may_commit = Event(), Event()
+
+    def cancel() -> None:
+        with database.write() as connection:
+            assert moves.cancel(connection, operator="ada", runs=[run])
+            is_held.set()
+            assert may_commit.wait(30)
+
+    with ThreadPoolExecutor(1) as pool:
+        canceled = pool.submit(cancel)
+        assert is_held.wait(30)
+        clock.advance(2 * 3600)
+        make_transactions_long(database)
+        assert not HourlyRollups(database=database).tick(term)
+        may_commit.set()
+        canceled.result()
+    assert stored(database) == {}
+    tick_all(database, term)
+    assert stored(database) == {(NOON, RunState.CANCELED): 1}
+
+
+def make_transactions_long(database: Database) -> None:
+    """A transaction of this test takes milliseconds of real time, and is to look like one of hours."""
+    with database.write() as connection:
+        connection.execute(
+            text(
+                "CREATE OR REPLACE FUNCTION tsuzuki_now(offset_seconds double precision)"
+                " RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT now"
+                " + make_interval(secs => offset_seconds * 10000000) FROM test_clock $$"
+            )
+        )
+
+
+def test_a_late_end_is_not_deleted_before_it_is_added(
+    database: Database, term: Term, clock: MovingClock
+) -> None:
+    ended(database, term, FAILED, 1)
+    clock.advance(2 * 3600)
+    tick_all(database, term)
+    clock.step(-2 * 3600)
+    late = run_in_state(database, FAILED, term).id
+    clock.step(2 * 3600)
+
+    def due() -> list[int]:
+        with database.read() as connection:
+            return pruning.due(connection, finished_before=NOON + HOUR, limit=10)
+
+    assert late not in due()
+    tick_all(database, term)
+    assert late in due()
 
 
 # --- what people ask ------------------------------------------------------------------------------

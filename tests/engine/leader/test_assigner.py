@@ -18,6 +18,7 @@ from support.factories import (
     add_worker,
     create_run,
     depose_and_take,
+    lose_last_change,
     make_schedule_unreadable,
     new_run,
     read_run,
@@ -36,6 +37,7 @@ from tsuzuki.model.job import JobSource
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import RunState
+from tsuzuki.services import job_changes
 from tsuzuki.store import jobs, workers
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import moves, runs
@@ -98,6 +100,38 @@ def test_a_worker_that_drains_between_the_read_and_the_write_gets_nothing(
 
     assert an_assigner(LateDatabase(database)).tick(term) == 0
     assert read_run(database, run_id).state is RunState.PENDING
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_job_that_lost_a_change_is_assigned_as_it_is_now(
+    database: Database, term: Term, first: bool
+) -> None:
+    add_worker(database, "w")
+    job_id = add_free_job(database)
+    create_run(database, job_id)
+    assigner = an_assigner(database)
+    assert assigner.tick(term) == 1
+    lose_last_change(database, job_id, enabled=False)
+    create_run(database, job_id)
+    assert (assigner.assign_first(term) if first else assigner.tick(term)) == 0
+
+
+def test_runs_of_a_removed_job_count_when_it_is_added_again(database: Database, term: Term) -> None:
+    add_worker(database, "w", capacity=5)
+    job_id = add_job(database, spec(max_concurrent=1))
+    running, waiting = create_run(database, job_id), create_run(database, job_id)
+    assigner = an_assigner(database)
+    assert assigner.tick(term) == 1
+    with database.write() as connection:
+        job_changes.remove(connection, "hello", actor="ada")
+    assert assigner.tick(term) == 0
+    again = add_job(database, spec(max_concurrent=1))
+    create_run(database, again)
+    assert assigner.tick(term) == 0
+    with database.write() as connection:
+        moves.cancel(connection, operator="ada", runs=[read_run(database, running.id).ref])
+    assert assigner.tick(term) == 1
+    assert read_run(database, waiting.id).state is RunState.ASSIGNED
 
 
 # --- in which order -------------------------------------------------------------------------------

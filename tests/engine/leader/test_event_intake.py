@@ -12,7 +12,7 @@ from tsuzuki.engine.leader import event_intake
 from tsuzuki.engine.leader.event_intake import EVENTS_MAX, EventIntake
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.run import Run
-from tsuzuki.model.states import RunState, Trigger
+from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.services.events import Events
 from tsuzuki.store import events, jobs
 from tsuzuki.store.events import Event
@@ -104,16 +104,23 @@ def test_an_event_that_no_job_waits_for_is_marked_as_processed(
     assert all_runs(database) == []
 
 
-@pytest.mark.parametrize("fate", ["disabled", "removed"])
-def test_a_job_that_is_switched_off_or_removed_is_not_started(
-    database: Database, term: Term, fate: str
-) -> None:
-    job_id = add_job(database, spec(on_event="pushed", enabled=fate != "disabled"))
-    if fate == "removed":
-        with database.write() as connection:
-            job = jobs.get(connection, job_id)
-            assert job is not None
-            jobs.remove(connection, job=job)
+def test_an_event_for_a_disabled_job_is_recorded_as_skipped(database: Database, term: Term) -> None:
+    add_job(database, spec("off", on_event="pushed", enabled=False))
+    add_job(database, spec("on", on_event="pushed"))
+    event = emit(database)
+    assert an_intake(database).tick(term) == 1
+    assert {(run.job_name, run.state, run.reason, run.event_id) for run in all_runs(database)} == {
+        ("off", RunState.CANCELED, Reason.JOB_DISABLED, event.id),
+        ("on", RunState.PENDING, None, event.id),
+    }
+
+
+def test_a_removed_job_is_not_started(database: Database, term: Term) -> None:
+    job_id = add_job(database, spec(on_event="pushed"))
+    with database.write() as connection:
+        job = jobs.get(connection, job_id)
+        assert job is not None
+        jobs.remove(connection, job=job)
     emit(database)
     assert an_intake(database).tick(term) == 1
     assert all_runs(database) == []
@@ -183,13 +190,13 @@ def test_an_event_emitted_ten_times_at_once_with_one_key_makes_one_run(
 ) -> None:
     add_job(database, spec(on_event="pushed"))
     service = Events(database=database)
-    answers = at_once(10, lambda n: service.emit("pushed", {"n": n}, dedupe_key="delivery-1"))
+    answers = at_once(10, lambda _: service.emit("pushed", {"n": 1}, dedupe_key="delivery-1"))
     assert sum(is_new for _, is_new in answers) == 1
     assert len({event.id for event, _ in answers}) == 1
     assert an_intake(database).tick(term) == 1
     assert an_intake(database).tick(term) == 0
     assert len(all_runs(database)) == 1
-    late, is_new = service.emit("pushed", {"n": 11}, dedupe_key="delivery-1")
+    late, is_new = service.emit("pushed", {"n": 1}, dedupe_key="delivery-1")
     assert not is_new
     assert late.processed_at is not None
     assert an_intake(database).tick(term) == 0

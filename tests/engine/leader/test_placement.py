@@ -21,8 +21,9 @@ from support.factories import (
     spec,
 )
 from support.statement_recorder import recorded
+from tsuzuki.model.abilities import Abilities
 from tsuzuki.model.states import RunState
-from tsuzuki.store import jobs
+from tsuzuki.store import jobs, workers
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.sql.database import Database
 
@@ -175,3 +176,78 @@ def test_runs_of_a_job_that_is_off_or_removed_are_held(
             assert job is not None
             jobs.change(connection, job=job, spec=spec("off", concurrency_policy=ALLOW))
         assert assigner.tick(term) == 3
+
+
+def test_a_worker_of_one_job_gets_no_run_of_another_from_any_leader(
+    database: Database, term: Term
+) -> None:
+    add_worker(database, "foreground", only_job="mine", capacity=10)
+    create_runs(database, add_free_job(database, "foreign"), 3)
+    mine = create_runs(database, add_free_job(database, "mine"), 2)
+    assert an_assigner(database).tick(term) == 2
+    assert assigned_ids(database) == mine
+
+
+def test_an_idle_leader_gives_a_worker_of_one_job_no_run_of_another(
+    database: Database, term: Term
+) -> None:
+    add_worker(database, "foreground", only_job="mine")
+    foreign = add_free_job(database, "foreign")
+    assigner = an_assigner(database)
+    create_runs(database, foreign, 1)
+    assigner.tick(term)
+    assert assigner.assign_first(term) == 0
+    assert assigned_ids(database) == []
+
+
+def test_runs_of_its_job_go_to_any_other_worker_too(database: Database, term: Term) -> None:
+    add_worker(database, "foreground", only_job="mine", capacity=1)
+    add_worker(database, "any", capacity=4)
+    create_runs(database, add_free_job(database, "foreign"), 2)
+    create_runs(database, add_free_job(database, "mine"), 3)
+    assert an_assigner(database).tick(term) == 5
+    by_worker = Counter(run.assigned_worker_id for run in assigned_runs(database))
+    assert by_worker == {"any": 4, "foreground": 1}
+
+
+ABLE = Abilities(kinds=frozenset({"test", "python"}), packages=frozenset({"shop"}))
+SHOP, WEBAPP = {"function": "shop:work"}, {"function": "webapp:work"}
+
+
+def add_function(database: Database, name: str, options: dict[str, str]) -> int:
+    job = spec(name, handler="python", options=options, concurrency_policy=ALLOW)
+    return add_job(database, job)
+
+
+def test_a_worker_gets_no_run_that_it_cannot_execute(database: Database, term: Term) -> None:
+    add_worker(database, "shop", abilities=ABLE)
+    create_runs(database, add_function(database, "foreign", WEBAPP), 3)
+    ours = create_runs(database, add_function(database, "ours", SHOP), 2)
+    assert an_assigner(database).tick(term) == 2
+    assert assigned_ids(database) == ours
+
+
+def test_a_run_goes_to_the_worker_that_can_execute_it_however_busy_it_is(
+    database: Database, term: Term
+) -> None:
+    add_worker(database, "shop", abilities=ABLE, capacity=100)
+    webapp = Abilities(kinds=ABLE.kinds, packages=frozenset({"webapp"}))
+    add_worker(database, "webapp", abilities=webapp, capacity=3)
+    create_runs(database, add_function(database, "foreign", WEBAPP), 4)
+    assert an_assigner(database).tick(term) == 3
+    assert {run.assigned_worker_id for run in assigned_runs(database)} == {"webapp"}
+
+
+def test_an_idle_leader_gives_a_worker_no_run_that_it_cannot_execute(
+    database: Database, term: Term
+) -> None:
+    add_worker(database, "shop", abilities=ABLE)
+    assigner = an_assigner(database)
+    (waiting,) = create_runs(database, add_function(database, "foreign", WEBAPP), 1)
+    assigner.tick(term)
+    assert assigner.assign_first(term) == 0
+    with database.write() as connection:
+        able = Abilities(kinds=ABLE.kinds, packages=frozenset({"webapp"}))
+        workers.set_abilities(connection, "shop", able)
+    assert assigner.assign_first(term) == 1
+    assert assigned_ids(database) == [waiting]

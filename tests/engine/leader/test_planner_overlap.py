@@ -142,6 +142,7 @@ def test_a_retry_that_waits_is_in_the_way(
         retries_used=1,
         retry_of=failed.id,
         origin_id=failed.id,
+        work_key=read_run(database, failed.id).work_key,
     )
     clock.advance(HOUR)
     assert a_planner(database).tick(term).skipped == 1
@@ -149,11 +150,7 @@ def test_a_retry_that_waits_is_in_the_way(
 
 MISSED: dict[ConcurrencyPolicy, list[tuple[RunState, Reason | None]]] = {
     ConcurrencyPolicy.ALLOW: [(RunState.PENDING, None)] * 3,
-    ConcurrencyPolicy.FORBID: [
-        (RunState.PENDING, None),
-        (RunState.CANCELED, Reason.OVERLAP),
-        (RunState.CANCELED, Reason.OVERLAP),
-    ],
+    ConcurrencyPolicy.FORBID: [(RunState.PENDING, None)] * 3,
     ConcurrencyPolicy.REPLACE: [
         (RunState.CANCELED, Reason.REPLACED),
         (RunState.CANCELED, Reason.REPLACED),
@@ -163,10 +160,9 @@ MISSED: dict[ConcurrencyPolicy, list[tuple[RunState, Reason | None]]] = {
 
 
 @pytest.mark.parametrize("policy", MISSED)
-def test_ticks_that_were_missed_are_decided_one_by_one(
+def test_all_ticks_that_were_missed_are_made_up_for_unless_a_later_one_replaces_them(
     database: Database, clock: MovingClock, term: Term, policy: ConcurrencyPolicy
 ) -> None:
-    """As if each had come in its time, with the runs of those before it unfinished."""
     scheduled(
         database,
         concurrency_policy=policy,
@@ -180,3 +176,25 @@ def test_ticks_that_were_missed_are_decided_one_by_one(
     assert [(state, reason) for _, state, reason in found] == MISSED[policy]
     live = sum(state is RunState.PENDING for state, _ in MISSED[policy])
     assert (planned.created, planned.skipped) == (live, 3 - live)
+
+
+def test_missed_ticks_are_queued_behind_a_live_run_and_later_ticks_overlap_with_them(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    scheduled(database, misfire=Misfire.ALL, catchup_window_seconds=10 * HOUR)
+    add_worker(database)
+    run_in_state(database, RunState.RUNNING, term)
+    planner = a_planner(database)
+    clock.advance(2.5 * HOUR)
+    assert (planner.tick(term).created, len(created(database))) == (2, 3)
+    clock.advance(0.5 * HOUR)
+    assert planner.tick(term).skipped == 1
+    assert created(database)[-1] == (at(3), RunState.CANCELED, Reason.OVERLAP)
+
+
+def test_a_tick_on_time_is_not_skipped_for_those_that_were_missed_before_it(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    scheduled(database, misfire=Misfire.ALL, catchup_window_seconds=10 * HOUR)
+    clock.advance(3 * HOUR)
+    assert a_planner(database).tick(term).created == 3

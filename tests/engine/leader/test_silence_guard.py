@@ -1,16 +1,18 @@
 """A clock that jumps an hour, or a database that was silent, costs no live worker its runs; dead ones are found."""
 
+from datetime import datetime
 from random import Random
 
 import pytest
 
 from support.factories import WORKER, depose_and_take, read_run, run_in_state, take_lead
 from support.history_checker import check_history
-from support.moving_clock import MovingClock
+from support.moving_clock import NOON, MovingClock
 from tsuzuki.engine.coordination.protocol import NoCoordination
 from tsuzuki.engine.leader.leader import RESCUE_INTERVAL_SECONDS, Leader
 from tsuzuki.engine.leader.lease import Lease
-from tsuzuki.engine.leader.silence_guard import HEARTBEATS_MIN, SilenceGuard
+from tsuzuki.engine.leader.silence_guard import DRIFT_MAX, HEARTBEATS_MIN, SilenceGuard
+from tsuzuki.model.clock import ManualClock
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.model.worker import WorkerState
@@ -23,6 +25,8 @@ pytestmark = pytest.mark.usefixtures("worker")
 SETTINGS = EngineSettings().checked()
 HOUR = 3600.0
 LISTEN = SETTINGS.heartbeat_interval_seconds * HEARTBEATS_MIN
+NOTICE = SETTINGS.silence_notice_seconds
+"""On SQLite a silence is on record for so long before runs fail."""
 
 
 def a_leader(database: Database, silence_guard: SilenceGuard | None = None) -> Leader:
@@ -101,19 +105,77 @@ def test_a_new_leader_listens_before_it_judges(
     assert read_run(database, run.id).state is RunState.RUNNING
 
 
-def test_a_worker_that_is_really_dead_is_found_all_the_same(
+def fail_lost_run(
+    run_id: int, leader: Leader, term: Term, clock: MovingClock, database: Database
+) -> float:
+    """Lead until the run is failed as lost; how long that took."""
+    since = clock.monotonic()
+    while read_run(database, run_id).state is RunState.RUNNING:
+        assert clock.monotonic() - since < 10 * SETTINGS.lost_after_seconds
+        lead_for(1.0, leader, term, clock)
+    lost = read_run(database, run_id)
+    assert (lost.state, lost.reason) == (RunState.FAILED, Reason.WORKER_LOST)
+    check_history(database)
+    return clock.monotonic() - since
+
+
+@pytest.mark.parametrize("seconds", [0.9, 1.9, 5.0, HOUR])
+def test_a_step_does_not_make_the_silence_of_a_worker_longer_than_it_is(
+    database: Database, clock: MovingClock, term: Term, seconds: float
+) -> None:
+    """A worker that is cut off ends its commands by its own clock: it is not judged as lost before that."""
+    run = run_in_state(database, RunState.RUNNING, term)
+    leader = a_leader(database)
+    listen(leader, term, clock, database)
+    clock.step(seconds)
+    took = fail_lost_run(run.id, leader, term, clock, database)
+    assert took > SETTINGS.executions_end_after_seconds
+    notice = NOTICE if database.is_sqlite else 0.0
+    assert took <= SETTINGS.lost_after_seconds + notice + 1.0
+
+
+def test_small_steps_add_up(database: Database, clock: MovingClock, term: Term) -> None:
+    run = run_in_state(database, RunState.RUNNING, term)
+    leader = a_leader(database)
+    listen(leader, term, clock, database)
+    since = clock.monotonic()
+    for _ in range(5):
+        clock.step(0.9)
+        lead_for(1.0, leader, term, clock)
+    fail_lost_run(run.id, leader, term, clock, database)
+    assert clock.monotonic() - since > SETTINGS.executions_end_after_seconds
+
+
+def test_a_step_while_no_process_read_the_clock_is_noticed(
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
     leader = a_leader(database)
     listen(leader, term, clock, database)
+    clock.advance(2 * SETTINGS.lost_after_seconds)
+    heartbeat(database)
     clock.step(HOUR)
-    leader.tick(term)
+    assert fail_lost_run(run.id, leader, term, clock, database) >= SETTINGS.lost_after_seconds
+
+
+def test_slow_replies_and_a_clock_that_is_a_little_faster_are_no_steps() -> None:
+    clock = ManualClock(NOON)
+    guard = SilenceGuard(clock=clock, settings=lambda: SETTINGS)
+
+    def read(reply_seconds: float) -> bool:
+        def read_time() -> datetime:
+            now = clock.now()
+            clock.advance(reply_seconds)
+            return now
+
+        return guard.may_judge(read_time)
+
+    read(0.0)
     clock.advance(LISTEN)
-    leader.tick(term)
-    lost = read_run(database, run.id)
-    assert (lost.state, lost.reason) == (RunState.FAILED, Reason.WORKER_LOST)
-    check_history(database)
+    for reply_seconds in [0.0, 2.5] * 20:
+        clock.step(DRIFT_MAX * (1.0 + reply_seconds) / 2)
+        clock.advance(1.0)
+        assert read(reply_seconds)
 
 
 def test_without_a_jump_silence_is_judged_as_soon_as_it_is_long_enough(
@@ -160,7 +222,11 @@ def test_a_process_that_followed_the_clock_judges_as_soon_as_it_leads(
         clock.advance(1.0)
     assert lease.tick()
     assert lease.term is not None
-    a_leader(database, guard).tick(lease.term)
+    successor = a_leader(database, guard)
+    successor.tick(lease.term)
+    if database.is_sqlite:
+        clock.advance(NOTICE)
+        successor.tick(lease.term)
     assert read_run(database, run.id).state is RunState.FAILED
 
 
@@ -187,4 +253,27 @@ def test_a_new_leader_comes_back_when_it_has_listened_long_enough(
     assert led.seconds_to_next <= LISTEN
     clock.advance(led.seconds_to_next)
     newcomer.tick(term)
+    if database.is_sqlite:
+        clock.advance(NOTICE)
+        newcomer.tick(term)
     assert read_run(database, run.id).state is RunState.FAILED
+
+
+def test_after_a_long_wait_for_the_write_lock_workers_are_not_judged(clock: MovingClock) -> None:
+    """Their heartbeats had to wait as well."""
+    waits = [(10.0, 0.0)]  # how long each was, and when it ended
+
+    def lock_waited_until(longer_than_seconds: float) -> float:
+        return max(until for seconds, until in waits if seconds > longer_than_seconds)
+
+    guard = SilenceGuard(
+        clock=clock, settings=lambda: SETTINGS, lock_waited_until=lock_waited_until
+    )
+    guard.observe(clock.now(), asked_at=clock.monotonic())
+    clock.advance(LISTEN)
+    assert guard.may_judge(clock.now)
+    waits.append((SETTINGS.worker_ttl_seconds, clock.monotonic()))
+    assert guard.seconds_left() == LISTEN
+    clock.advance(LISTEN)
+    waits.append((0.6, clock.monotonic()))
+    assert guard.may_judge(clock.now)

@@ -185,6 +185,8 @@ def test_progress_that_no_database_can_store_is_an_error_in_the_handler(
         (1, 2**70),
         (1.5, 3),
         ("1", 2),
+        (True, None),
+        (1, True),
     ]
     for processed, total in bad:
         with pytest.raises(UsageError, match="progress"):

@@ -2,6 +2,7 @@
 
 from support.moving_clock import NOON
 from tsuzuki.engine.worker.run_log import LINE_COST_MIN, TAIL_BYTES_MAX, RunLog
+from tsuzuki.model.run_limits import LOG_LINE_BYTES_MAX
 from tsuzuki.store.logs import LogLine
 
 CAP = 100 * LINE_COST_MIN
@@ -73,6 +74,24 @@ def test_a_last_line_longer_than_its_share_is_kept() -> None:
     missing, last = log.end(NOON, cap=CAP)
     assert missing.body == f"1 lines ({CAP + 1} bytes) are missing here"
     assert last.body == "y" * CAP
+
+
+def test_a_line_that_is_too_long_becomes_several() -> None:
+    log = RunLog()
+    line = "é" * LOG_LINE_BYTES_MAX + "\udcff"
+    stored = log.add(NOON, "log", line, cap=10 * len(line))
+    bodies = _bodies(stored + log.end(NOON, cap=10 * len(line)))
+    assert "".join(bodies) == "é" * LOG_LINE_BYTES_MAX + "\ufffd"
+    assert [len(body.encode()) for body in bodies] == [LOG_LINE_BYTES_MAX, LOG_LINE_BYTES_MAX, 3]
+    assert [line.seq for line in stored] == [1, 2, 3]
+
+
+def test_a_line_longer_than_the_whole_log_takes_no_more_memory_than_the_last_lines() -> None:
+    log = RunLog()
+    cap = 10 * LOG_LINE_BYTES_MAX
+    stored = log.add(NOON, "log", "x" * (100 * cap), cap=cap)
+    kept = log.end(NOON, cap=cap)
+    assert sum(len(line.body) for line in stored + kept) <= cap
 
 
 def _bodies(lines: list[LogLine]) -> list[str]:

@@ -95,6 +95,47 @@ def test_progress_of_a_locked_run_is_kept_and_stored_before_its_end(fixture: Wor
     assert (run.state, run.progress_processed) == (SUCCEEDED, 5)
 
 
+def test_lines_of_a_locked_run_are_kept_in_order_and_stored_before_its_end(
+    fixture: WorkerFixture,
+) -> None:
+    held, other = fixture.start(2)
+    run_id = held.task.run.id
+    with fixture.database.write() as connection:
+        connection.exec_driver_sql(f"SELECT 1 FROM job_runs WHERE id = {run_id} FOR UPDATE")
+        held.log("one")
+        other.log("other")
+        tick(fixture)
+        held.log("two")
+        held.succeed()
+        assert tick(fixture).ended == []
+    assert fixture.lines(other.task.run.id) == ["other"]
+    assert fixture.lines(run_id) == []
+    assert len(tick(fixture).ended) == 1
+    assert (fixture.run(run_id).state, fixture.lines(run_id)) == (SUCCEEDED, ["one", "two"])
+
+
+def test_lines_of_a_run_that_was_canceled_meanwhile_are_dropped(fixture: WorkerFixture) -> None:
+    (canceled,) = fixture.start()
+    run_id = canceled.task.run.id
+    with fixture.database.write() as connection:
+        assert moves.cancel(connection, operator="me", runs=[fixture.run(run_id).ref])
+        canceled.log("one")
+        tick(fixture)
+        assert fixture.worker.output
+    tick(fixture)
+    assert not fixture.worker.output
+    assert fixture.lines(run_id) == []
+
+
+def test_lines_are_stored_while_the_handler_has_a_transaction_open(fixture: WorkerFixture) -> None:
+    (held,) = fixture.start()
+    with fixture.worker.run_io.transaction(held.task):
+        held.log("one")
+        tick(fixture)
+        lines = in_background(lambda: fixture.lines(held.task.run.id)).result(30)
+        assert (lines, bool(fixture.worker.output)) == (["one"], False)
+
+
 def test_progress_that_could_not_be_stored_does_not_replace_what_the_handler_stored_since(
     fixture: WorkerFixture,
 ) -> None:
@@ -104,7 +145,7 @@ def test_progress_that_could_not_be_stored_does_not_replace_what_the_handler_sto
     with fixture.worker.run_io.transaction(held.task):
         taken = fixture.worker.output.take()
         held.progress(2, 9)
-    fixture.worker.output.put_back_progress(taken, [run_id])
+    fixture.worker.output.put_back(taken)
     tick(fixture)
     assert fixture.run(run_id).progress_processed == 2
 

@@ -8,7 +8,7 @@ from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Succeeded
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.retry import RetryPolicy
 from tsuzuki.model.states import Reason, RunState
-from tsuzuki.store.runs import moves
+from tsuzuki.store.runs import cancel_requests, moves
 
 # --- lost replies and crashes ---------------------------------------------------------------------
 
@@ -164,6 +164,39 @@ def test_a_canceled_run_is_noticed_and_stopped_and_nothing_of_it_is_written(
     assert (step.ended, step.refused, fixture.worker.running) == ([], [], 1)
     assert fixture.run(canceled.task.run.id) == after
     assert fixture.lines(canceled.task.run.id) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [(Reason.OPERATOR, StopCause.CANCELED), (Reason.REPLACED, StopCause.REPLACED)],
+)
+def test_a_run_whose_cancel_is_requested_is_stopped_and_ends_as_canceled(
+    fixture: WorkerFixture, reason: Reason, cause: StopCause
+) -> None:
+    requested, other = fixture.start(2, job_id=fixture.job(retry=RetryPolicy(max_retries=3)))
+    run_id = requested.task.run.id
+    with fixture.database.write() as connection:
+        cancel_requests.add(connection, [run_id], reason=reason, requested_by="ada")
+    fixture.worker.tick()
+    assert (requested.stops, other.stops) == ([(cause, False)], [])
+    requested.obey()
+    fixture.worker.tick()
+    after = fixture.run(run_id)
+    assert (after.state, after.reason) == (RunState.CANCELED, reason)
+    assert fixture.retry_of(run_id) is None
+
+
+def test_a_run_that_fails_after_its_cancel_was_requested_is_not_retried(
+    fixture: WorkerFixture,
+) -> None:
+    (requested,) = fixture.start(job_id=fixture.job(retry=RetryPolicy(max_retries=3)))
+    run_id = requested.task.run.id
+    with fixture.database.write() as connection:
+        cancel_requests.add(connection, [run_id], reason=Reason.OPERATOR, requested_by="ada")
+    requested.fail()
+    assert fixture.worker.tick().retries == 0
+    assert fixture.run(run_id).state is RunState.FAILED
+    assert fixture.retry_of(run_id) is None
 
 
 def test_a_worker_that_wakes_after_it_was_judged_lost_stops_everything_and_starts_nothing(

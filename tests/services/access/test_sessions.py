@@ -6,7 +6,7 @@ from sqlalchemy import select
 from services.access.conftest import LOCAL, PASSWORD, PLACE
 from support.moving_clock import MovingClock
 from support.threads import at_once
-from tsuzuki.model.access import Principal, Role
+from tsuzuki.model.access import Principal, Right, Role
 from tsuzuki.model.errors import NotAuthenticated, NotFound, NotPermitted
 from tsuzuki.services.access.passwords import Passwords
 from tsuzuki.services.access.sessions import Sessions, SignInPlace
@@ -258,3 +258,44 @@ def test_the_same_password_from_another_keyboard_is_the_same(
 ) -> None:
     users.add("cat", "caf\u00e9 au lait s'il", role=Role.VIEWER, by=LOCAL)
     sessions.sign_in("cat", "cafe\u0301 au lait s'il", place=PLACE)
+
+
+def refusals(database: Database) -> list[tuple[str, str, object]]:
+    with database.read() as connection:
+        found = audit.find(connection, object_type="user", actor="anonymous", limit=500)
+    return [(entry.action, entry.object_id, entry.after) for entry in reversed(found)]
+
+
+def test_a_refused_sign_in_is_logged_and_audited_without_what_was_typed(
+    sessions: Sessions, ada: Principal, database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused(sessions, "ada", "wrong password")
+    refused(sessions, "my secret password")
+    about = {"address": "192.0.2.7", "code": "sign_in_refused"}
+    assert refusals(database) == [
+        ("session.refuse", "ada", about),
+        ("session.refuse", "unknown", about),
+    ]
+    assert "sign_in_refused" in caplog.text
+    assert "password" not in caplog.text
+
+
+def test_a_lock_out_is_audited_once(sessions: Sessions, ada: Principal, database: Database) -> None:
+    for _ in range(BY_NAME_MAX + 5):
+        refused(sessions, "ada", "wrong password")
+    codes = [after["code"] for _, _, after in refusals(database)]  # type: ignore[index]
+    assert codes == ["sign_in_refused"] * BY_NAME_MAX + ["sign_in_limited"]
+
+
+def test_a_session_of_a_user_with_more_rights_cannot_be_ended(
+    sessions: Sessions, ada: Principal
+) -> None:
+    signed_in = sessions.sign_in("ada", PASSWORD, place=PLACE)
+    narrow = Principal(
+        actor="token:narrow", role=Role.ADMIN, scopes=frozenset({Right.ACCESS_MANAGE})
+    )
+    with pytest.raises(NotPermitted, match="more rights"):
+        sessions.end(signed_in.session.id, by=narrow)
+    with pytest.raises(NotPermitted, match="more rights"):
+        sessions.end_all(by=narrow, user="ada")
+    sessions.authenticate(signed_in.secret)

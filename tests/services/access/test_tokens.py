@@ -290,3 +290,16 @@ def test_a_scope_of_a_newer_version_gives_no_right(tokens: Tokens, database: Dat
         connection.execute(api_tokens.update().values(scopes=["runs:read", "moon:read"]))
     assert tokens.authenticate(made.text).rights == {Right.RUNS_READ}
     tokens.wait_for_writes()
+
+
+def test_access_to_manage_alone_does_not_revoke_a_token_with_more_rights(tokens: Tokens) -> None:
+    strong = tokens.create("strong", by=LOCAL, role=Role.ADMIN)
+    made = tokens.create("narrow", by=LOCAL, role=Role.ADMIN, scopes=[Right.ACCESS_MANAGE])
+    weak = tokens.create("weak", by=LOCAL, role=Role.ADMIN, scopes=[Right.ACCESS_MANAGE])
+    narrow = tokens.authenticate(made.text)
+    with pytest.raises(NotPermitted) as refused:
+        tokens.revoke("strong", by=narrow)
+    assert refused.value.specific_code == "grant_refused"
+    tokens.authenticate(strong.text)
+    assert tokens.revoke(weak.token.id, by=narrow).token.state == "revoked"
+    assert tokens.revoke("narrow", by=narrow).token.state == "revoked"

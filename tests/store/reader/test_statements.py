@@ -15,6 +15,7 @@ from tsuzuki.store import jobs
 from tsuzuki.store.reader import reader, statements
 from tsuzuki.store.rows import RUN_COLUMNS, SPEC_COLUMNS, TRANSITION_COLUMNS
 from tsuzuki.store.runs import runs
+from tsuzuki.store.schema.cancel_tables import run_cancel_requests
 from tsuzuki.store.schema.tables import job_definitions, job_run_transitions, job_runs
 from tsuzuki.store.sql.types import JsonText, UtcTime
 
@@ -37,6 +38,9 @@ FILTERS = [
 ]
 
 
+_IS_ASKED = run_cancel_requests.c.run_id == 1
+
+
 def written_by_sqlalchemy(statement: Any, dialect: Dialect) -> str:
     """On one line, and without its ways of writing: quotes around a word that SQLite takes as a name too, a
     constant or an offset of 0 sent as a value, casts of values."""
@@ -57,6 +61,7 @@ def test_each_text_is_the_one_that_sqlalchemy_writes(dialect: Dialect) -> None:
         (statements.RUN_BY_ID, runs._BY_ID),
         (statements.RUN_BY_KEY, runs._BY_KEY),
         (statements.HISTORY, runs._MOVES),
+        (statements.CANCEL_REQUEST, select(*run_cancel_requests.c).where(_IS_ASKED)),
         *((statements.find_runs(wanted)[0], runs.find_statement(wanted)) for wanted in FILTERS),
     ]
     for ours, theirs in pairs:
@@ -67,11 +72,12 @@ def test_columns_are_those_of_the_tables() -> None:
     spec_columns = [column.name for column in job_definitions.c if column.name in SPEC_COLUMNS]
     assert list(SPEC_COLUMNS) == spec_columns
     assert list(statements.JOB_COLUMNS) == job_definitions.c.keys()
-    assert list(TRANSITION_COLUMNS) == select(job_run_transitions).exported_columns.keys()
+    assert [*TRANSITION_COLUMNS, "seq"] == select(job_run_transitions).exported_columns.keys()
 
 
 def test_every_column_that_is_stored_in_another_form_is_read_back() -> None:
     read = [*job_definitions.c, *(job_runs.c[name] for name in RUN_COLUMNS), *job_run_transitions.c]
+    read += run_cancel_requests.c
     for kind, names in (
         (UtcTime, reader.TIMES),
         (JsonText, reader.JSON),

@@ -2,6 +2,7 @@
 
 import random
 import threading
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -98,16 +99,17 @@ def test_a_move_that_commits_late_is_told_after_newer_ones(
 
 
 @pytest.mark.parametrize("dialect", ["postgresql"], indirect=True)
-def test_a_statement_that_waits_for_a_row_is_told_when_it_is_done(
+def test_a_transaction_that_waits_for_a_row_is_told_when_it_is_done(
     live_database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has its time from before the wait, and has written nothing yet: only its lock shows that it will."""
+    """It began before the wait, and has written nothing yet: only its lock shows that it will."""
     monkeypatch.setattr(changes, "MARGIN", timedelta(0))
     job_id = add_job(live_database)
     run = create_run(live_database, job_id)
 
     def cancel_waiting() -> None:
         with opened(database_url) as waiting, waiting.write() as connection:
+            connection.execute(text("SELECT id FROM job_runs FOR UPDATE"))
             assert moves.cancel(connection, operator="me", runs=[run])
 
     with opened(database_url) as other, other.write() as connection:
@@ -180,21 +182,63 @@ def test_what_was_pruned_makes_older_positions_lost(database: Database, clock: M
     assert read(database, known)[0] == [(later.id, 2)]
 
 
+@pytest.mark.parametrize("back_seconds", [0.3, 20, 3600])
+def test_every_move_is_told_once_after_the_clock_was_set_back(
+    database: Database, clock: MovingClock, back_seconds: float
+) -> None:
+    term = take_lead(database, lease_seconds=100_000)
+    run_in_state(database, RunState.CANCELED, term)
+    known = now(database)
+    expected: Seen = []
+    for step in (-back_seconds, 0.1, -back_seconds, 2 * back_seconds):
+        clock.step(step)
+        expected += [(run_in_state(database, RunState.CANCELED, term).id, 2) for _ in range(3)]
+        seen, known = read(database, known, page_changes=2)
+        assert seen == expected[-3:]
+
+
 @pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
-def test_a_clock_that_was_set_back_makes_positions_lost_once(
+def test_moves_are_told_in_the_order_of_their_commits(
+    database: Database, clock: MovingClock
+) -> None:
+    job_id = add_job(database)
+    start = now(database)
+    expected = []
+    for _ in range(5):
+        clock.step(-7)
+        expected.append((cancel(database, job_id), 2))
+    assert read(database, start, page_changes=2)[0] == expected
+
+
+@pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
+def test_a_number_is_not_given_again_after_its_move_was_deleted(
     database: Database, clock: MovingClock
 ) -> None:
     term = take_lead(database)
-    run_in_state(database, RunState.CANCELED, term)
+    run = run_in_state(database, RunState.CANCELED, term)
     known = now(database)
-    clock.step(-3600)
-    run_in_state(database, RunState.CANCELED, term)
-    with pytest.raises(PositionLost):
-        read(database, known)
-    known = now(database)
-    clock.advance(2)
+    with database.write() as connection:
+        pruning.mark(connection, term=term, run_ids=[run.id])
+        assert pruning.delete_marked(connection, term=term, run_ids=[run.id]) == 1
     later = run_in_state(database, RunState.CANCELED, term)
     assert read(database, known)[0] == [(later.id, 2)]
+
+
+@pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
+def test_a_position_of_the_file_before_a_backup_was_restored_is_lost(database: Database) -> None:
+    job_id = add_job(database)
+    for _ in range(3):
+        cancel(database, job_id)
+    known = now(database)
+    position = changes.parse(known)
+    assert position is not None
+    other = replace(position, key=position.key._replace(run_id=4711))
+    cancel(database, job_id)
+    with pytest.raises(PositionLost):
+        read(database, str(other))
+    with pytest.raises(PositionLost):
+        read(database, str(replace(position, seq=position.seq + 100)))
+    assert len(read(database, known)[0]) == 1
 
 
 @pytest.mark.parametrize("dialect", ["postgresql"], indirect=True)
@@ -203,7 +247,7 @@ def test_a_position_of_another_server_is_lost(live_database: Database) -> None:
     with pytest.raises(PositionLost):
         read(live_database, str(far))
     with pytest.raises(PositionLost):
-        read(live_database, "s.0.0.0")
+        read(live_database, "s.0.0.0.0")
 
 
 @pytest.mark.parametrize(
@@ -212,13 +256,14 @@ def test_a_position_of_another_server_is_lost(live_database: Database) -> None:
         "",
         "s",
         "s.1.2",
-        "s.1.2.3.4",
-        "s.-1.2.3",
-        "s.999999999999999999.1.1",
+        "s.1.2.3",
+        "s.1.2.3.4.5",
+        "s.-1.2.3.4",
+        "s.1.999999999999999999.1.1",
         "p.1:2:.5.3:3:.1.2",
         "p.x:2:.5",
         "p.1:2:;DROP.5",
-        "s.\uff11.2.3",
+        "s.\uff11.2.3.4",
         "p.5:4:.5",
         "p.1:4:3,2.5",
         "p.1:4:4.5",
@@ -231,13 +276,13 @@ def test_what_is_no_position_is_none(written: str) -> None:
     assert changes.parse(written) is None
 
 
-@pytest.mark.parametrize("written", ["s.5.6.7", "p.1:4:2,3.99", "p.1:4:.99.5:5:.7.8.9"])
+@pytest.mark.parametrize("written", ["s.4.5.6.7", "p.1:4:2,3.99", "p.1:4:.99.5:5:.7.8.9"])
 def test_a_position_is_read_as_it_was_written(written: str) -> None:
     assert str(changes.parse(written)) == written
 
 
 def test_only_recent_history_is_searched(database: Database, clock: MovingClock) -> None:
-    """On both databases by the index on the time, and on SQLite without a sort."""
+    """On PostgreSQL by the index on the time, on SQLite by that on the number and without a sort."""
     term = take_lead(database)
     run_in_state(database, RunState.CANCELED, term)
     known = Changes(database=database).now()
@@ -254,4 +299,5 @@ def test_only_recent_history_is_searched(database: Database, clock: MovingClock)
             )
             assert not [row.detail for row in plan if "TEMP B-TREE" in row.detail]
     assert len(ways) == 1
-    assert "ix_job_run_transitions_at" in ways[0]
+    index = "ix_job_run_transitions_seq" if database.is_sqlite else "ix_job_run_transitions_at"
+    assert index in ways[0]

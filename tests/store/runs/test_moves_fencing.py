@@ -71,6 +71,14 @@ def impatient(database: Database) -> Iterator[Connection]:
         yield connection
 
 
+@contextmanager
+def impatient_elsewhere(database: Database) -> Iterator[Connection]:
+    """The same on a connection of its own, beside a transaction of this thread."""
+    with database.engine.begin() as connection:
+        connection.execute(text("SET LOCAL lock_timeout = '1s'"))
+        yield connection
+
+
 def assign(database: Database, term: Term, run: RunRef) -> frozenset[int]:
     with database.write() as connection:
         chosen = [Assignment(run=run, worker_id=WORKER)]
@@ -163,7 +171,7 @@ def test_a_write_that_meets_a_takeover_waits_for_its_outcome(
 
 
 @only_on_postgresql
-@pytest.mark.parametrize("name", sorted(set(BY_LEADER) - {"replace"}))
+@pytest.mark.parametrize("name", BY_LEADER)
 def test_a_leader_skips_a_run_that_is_locked(
     database: Database, clock: MovingClock, old_term: Term, name: str
 ) -> None:
@@ -178,45 +186,6 @@ def test_a_leader_skips_a_run_that_is_locked(
         connection.execute(text(f"SELECT 1 FROM job_runs WHERE id = {run.id} FOR UPDATE"))
         assert in_background(lead).result(30) == set()
     assert lead() == {run.id}
-
-
-@only_on_postgresql
-def test_a_move_that_waited_for_a_progress_report_still_takes(
-    database: Database, old_term: Term
-) -> None:
-    run = run_in_state(database, RunState.RUNNING, old_term)
-    ours = Started(id=run.id, version=run.version, epoch=old_term.epoch)
-
-    def replace() -> frozenset[int]:
-        with database.write() as connection:
-            return moves.replace(connection, term=old_term, runs=[run])
-
-    with database.write() as connection:
-        report = progress.ProgressReport(run=ours, processed=5, total=10)
-        assert progress.report_progress(connection, worker_id=WORKER, reports=[report])
-        waiting = in_background(replace)
-        wait_until_blocked(database)
-    assert waiting.result(30) == {run.id}
-    after = read_run(database, run.id)
-    assert (after.state, after.progress_processed) == (RunState.CANCELED, 5)
-
-
-@only_on_postgresql
-def test_a_move_that_waited_for_another_move_has_lost(database: Database, old_term: Term) -> None:
-    run = run_in_state(database, RunState.RUNNING, old_term)
-    ours = Started(id=run.id, version=run.version, epoch=old_term.epoch)
-
-    def replace() -> frozenset[int]:
-        with database.write() as connection:
-            return moves.replace(connection, term=old_term, runs=[run])
-
-    with database.write() as connection:
-        done = RunEnd(run=ours, state=RunState.SUCCEEDED)
-        assert moves.finish(connection, worker_id=WORKER, ends=[done])
-        waiting = in_background(replace)
-        wait_until_blocked(database)
-    assert waiting.result(30) == frozenset()
-    assert read_run(database, run.id).state is RunState.SUCCEEDED
 
 
 # --- batches that meet ----------------------------------------------------------------------------
@@ -236,7 +205,9 @@ def running(database: Database, old_term: Term) -> list[RunRef]:
         started = moves.start(connection, worker_id=WORKER, runs=assigned)
         ours = [run.started for run in started.values()][20:30]
     with database.write() as connection:
-        reports = [progress.ProgressReport(run=run, processed=1, total=None) for run in ours[:5]]
+        reports = [
+            progress.ProgressReport(run=run, processed=1, total=None, number=1) for run in ours[:5]
+        ]
         progress.report_progress(connection, worker_id=WORKER, reports=reports)
         connection.execute(text("ANALYZE"))
         for way in ("indexscan", "bitmapscan", "material", "hashjoin", "mergejoin"):
@@ -247,37 +218,43 @@ def running(database: Database, old_term: Term) -> list[RunRef]:
 
 
 @only_on_postgresql
-@pytest.mark.parametrize("meeting_at", [2, 7])
 @pytest.mark.parametrize("other", ["ask_to_continue", "reattach"])
-def test_two_writers_of_the_same_runs_never_wait_for_each_other_in_a_circle(
-    database: Database, old_term: Term, running: list[RunRef], other: str, meeting_at: int
+def test_two_writers_of_the_same_runs_leave_out_what_a_third_one_holds(
+    database: Database, old_term: Term, running: list[RunRef], other: str
 ) -> None:
-    """One names them backwards; both are stopped by a run that a third one holds."""
     if other == "reattach":
         with database.write() as connection:
             workers.request_confirmation(connection, worker_id=WORKER, deadline_seconds=60)
-
-    def cancel() -> int:
-        with database.write() as connection:
-            return len(moves.cancel(connection, operator="me", runs=running[::-1]))
-
-    def second() -> None:
-        with database.write() as connection:
+    with database.write() as connection:
+        held = running[7].id
+        connection.execute(text(f"SELECT 1 FROM job_runs WHERE id = {held} FOR UPDATE"))
+        with impatient_elsewhere(database) as second:
             match other:
                 case "ask_to_continue":
-                    workers.request_confirmation(connection, worker_id=WORKER, deadline_seconds=60)
+                    workers.request_confirmation(second, worker_id=WORKER, deadline_seconds=60)
                 case "reattach":
-                    workers.reattach_and_confirm(connection, term=old_term, silent_after_seconds=6)
+                    workers.reattach_and_confirm(second, term=old_term, silent_after_seconds=6)
+        with impatient_elsewhere(database) as third:
+            assert len(moves.cancel(third, operator="me", runs=running[::-1])) == 9
 
-    with database.write() as connection:
-        held = running[meeting_at].id
-        connection.execute(text(f"SELECT 1 FROM job_runs WHERE id = {held} FOR UPDATE"))
-        backwards = in_background(cancel)
-        wait_until_blocked(database, 1)
-        forwards = in_background(second)
-        wait_until_blocked(database, 2)
-    assert backwards.result(30) == 10
-    forwards.result(30)
+
+@only_on_postgresql
+def test_an_end_and_a_start_in_one_transaction_cannot_deadlock_with_a_cancel_of_both(
+    database: Database, old_term: Term
+) -> None:
+    """The worker holds the later run and starts the earlier one, which the other has canceled, while the other goes
+    on to the later one."""
+    assigned = run_in_state(database, RunState.ASSIGNED, old_term)
+    ending = run_in_state(database, RunState.RUNNING, old_term)
+    ours = Started(id=ending.id, version=ending.version, epoch=old_term.epoch)
+    with database.write() as worker:
+        end = RunEnd(run=ours, state=RunState.SUCCEEDED)
+        assert moves.finish(worker, worker_id=WORKER, ends=[end])
+        with impatient_elsewhere(database) as other:
+            canceled = moves.cancel(other, operator="me", runs=[assigned, ending])
+            worker.execute(text("SET LOCAL lock_timeout = '1s'"))
+            assert moves.start(worker, worker_id=WORKER, runs=[assigned]) == {}
+        assert canceled == {assigned.id}
 
 
 @only_on_postgresql
@@ -286,7 +263,7 @@ def test_a_worker_does_not_wait_for_a_run_that_another_transaction_holds(
     database: Database, old_term: Term, running: list[RunRef], named: slice
 ) -> None:
     ours = [Started(id=run.id, version=run.version, epoch=old_term.epoch) for run in running[named]]
-    reports = [progress.ProgressReport(run=run, processed=1, total=None) for run in ours]
+    reports = [progress.ProgressReport(run=run, processed=1, total=None, number=1) for run in ours]
     ends = [RunEnd(run=run, state=RunState.SUCCEEDED) for run in ours]
 
     def write() -> tuple[frozenset[int], frozenset[int]]:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, text
 
 from support.dialects import only_on_postgresql
 from support.factories import WORKER, add_job, add_worker, new_run, take_lead
-from support.query_plans import generic_ways_to, last_sent, ways_to
+from support.query_plans import Sent, generic_ways_to, last_sent, ways_to
 from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Reason, RunState
@@ -71,7 +71,9 @@ BATCHES: dict[str, Batch] = {
     "report_progress": lambda c, _, ids: progress.report_progress(
         c,
         worker_id=WORKER,
-        reports=[progress.ProgressReport(run=run, processed=1, total=None) for run in ids],
+        reports=[
+            progress.ProgressReport(run=run, processed=1, total=None, number=1) for run in ids
+        ],
     ),
 }
 
@@ -223,3 +225,46 @@ def test_the_few_are_looked_for_where_only_they_are(crowded: Database) -> None:
             ways = ways_to(connection, "job_runs", sent[-1])
             assert ways, what
             assert all(index in way for way in ways), (what, ways)
+
+
+MOMENT = "'2030-01-01T00:00:00.000000Z'"
+AS_DESIGNED: dict[str, tuple[str, str]] = {
+    "what is due": (
+        f"SELECT id FROM job_runs WHERE state = 'PENDING' AND scheduled_for <= {MOMENT}",
+        "ix_job_runs_state_scheduled_for",
+    ),
+    "what is due first": (
+        f"SELECT id FROM job_runs WHERE state = 'PENDING' AND scheduled_for <= {MOMENT}"
+        " ORDER BY scheduled_for LIMIT 100",
+        "ix_job_runs_state_scheduled_for",
+    ),
+    "what a worker runs": (
+        "SELECT id FROM job_runs WHERE assigned_worker_id = 'w' AND state = 'RUNNING'",
+        "ix_job_runs_assigned_worker_id_state",
+    ),
+    "what a worker holds": (
+        "SELECT id FROM job_runs WHERE assigned_worker_id = 'w'"
+        " AND state IN ('ASSIGNED', 'RUNNING')",
+        "ix_job_runs_assigned_worker_id_state",
+    ),
+    "recent history": (
+        "SELECT id FROM job_runs WHERE finished_at IS NOT NULL ORDER BY created_at DESC LIMIT 20",
+        "ix_job_runs_created_at",
+    ),
+}
+ONLY_ON_SQLITE = {
+    "recent history, with what has not ended": (
+        "SELECT id FROM job_runs ORDER BY created_at DESC LIMIT 20",
+        "ix_job_runs_created_at",
+    ),
+}
+
+
+def test_queries_in_the_words_of_the_design_use_its_indexes(crowded: Database) -> None:
+    prepared(crowded, 500)
+    queries = AS_DESIGNED | (ONLY_ON_SQLITE if crowded.is_sqlite else {})
+    with crowded.read() as connection:
+        for what, (query, index) in queries.items():
+            ways = ways_to(connection, "job_runs", Sent(query, ()))
+            assert len(ways) == 1, (what, ways)
+            assert index in ways[0], (what, ways)

@@ -339,7 +339,7 @@ class Lives(RuleBasedStateMachine):
             off_by(chance),
         )
         reports = [
-            progress.ProgressReport(run=run, processed=processed, total=None)
+            progress.ProgressReport(run=run, processed=processed, total=None, number=next(serial))
             for run in self.started(refs, epoch_off)
         ]
         with self.database.write() as connection:

@@ -1,5 +1,6 @@
 """Creating runs: what comes back, and what is created only once."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -18,6 +19,7 @@ from support.threads import at_once
 from tsuzuki.model.run import NewRun
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import ContinuationState, RunState, Trigger
+from tsuzuki.store import jobs
 from tsuzuki.store.runs import moves, runs
 from tsuzuki.store.sql.database import Database
 
@@ -47,6 +49,7 @@ def test_a_run_is_created_as_requested(database: Database, clock: MovingClock) -
         retries_used=2,
         retry_of=11,
         origin_id=10,
+        work_key="order-7",
         covers_ticks=4,
         covers_until=later + timedelta(hours=4),
     )
@@ -70,6 +73,24 @@ def test_every_field_of_a_new_run_is_stored() -> None:
     assert tuple(runs.NEW_COLUMNS) == NewRun._fields
 
 
+def test_a_run_of_a_job_that_is_not_as_it_was_read_is_not_stored(database: Database) -> None:
+    job_id = add_job(database)
+    with database.read() as connection:
+        job = jobs.get(connection, job_id)
+    assert job is not None
+    others = [
+        replace(job, id=job_id + 1),
+        replace(job, spec=spec("other")),
+        replace(job, version=2),
+        replace(job, updated_at=job.updated_at - timedelta(microseconds=1)),
+    ]
+    with database.write() as connection:
+        for other in others:
+            assert runs.create(connection, [new_run(database, job_id)], of=other) == [None]
+        (run_id,) = runs.create(connection, [new_run(database, job_id)], of=job)
+    assert run_id is not None
+
+
 def test_ids_come_back_in_the_order_asked(database: Database) -> None:
     job_id = add_job(database)
     wanted = [
@@ -91,6 +112,18 @@ def test_a_key_that_was_used_answers_with_nothing(database: Database) -> None:
         again = runs.get_by_key(connection, "a")
     assert again is not None
     assert again.id == first
+
+
+def test_runs_that_are_stored_without_a_key_of_their_work_get_one_each(database: Database) -> None:
+    job_id = add_job(database)
+    created = [
+        *create(database, [new_run(database, job_id, priority=n) for n in range(3)]),
+        *create(database, [new_run(database, job_id, idempotency_key=f"{n}") for n in range(3)]),
+        *create(database, [new_run(database, job_id)]),
+    ]
+    keys = {read_run(database, i).work_key for i in created if i is not None}
+    assert len(keys) == 7
+    assert all(key is not None and len(key) >= 20 for key in keys)
 
 
 def test_a_key_is_one_key_for_all_jobs_and_for_finished_runs(database: Database) -> None:

@@ -8,6 +8,7 @@ from sqlalchemy import Table
 from support.raw_statements import MOMENT
 from tsuzuki.store.schema.access_tables import (
     api_tokens,
+    owner_links,
     setup_codes,
     sign_in_attempts,
     user_sessions,
@@ -41,6 +42,7 @@ SESSION = {
 }
 ATTEMPTS = {"key_hash": HASH, "attempts": 1, "window_ends_at": LATER}
 SETUP_CODE = {**MADE, "id": 1, "code_hash": HASH, "expires_at": LATER}
+OWNER_LINK = {**MADE, "link_hash": HASH, "expires_at": LATER}
 
 IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
     "ck_users_role": [(users, {**USER, "role": "owner"})],
@@ -67,6 +69,14 @@ IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
     "ck_sign_in_attempts_attempts": [(sign_in_attempts, {**ATTEMPTS, "attempts": 0})],
     "ck_setup_codes_single": [(setup_codes, {**SETUP_CODE, "id": 2})],
     "ck_setup_codes_code_hash": [(setup_codes, {**SETUP_CODE, "code_hash": "ABCDE"})],
+    "ck_owner_links_link_hash": [(owner_links, {**OWNER_LINK, "link_hash": "secret"})],
+    "ck_owner_links_session_hash": [
+        (owner_links, {**OWNER_LINK, "opened_at": MOMENT, "session_hash": "owner.secret"})
+    ],
+    "ck_owner_links_opened": [
+        (owner_links, {**OWNER_LINK, "opened_at": MOMENT}),
+        (owner_links, {**OWNER_LINK, "session_hash": HASH}),
+    ],
 }
 
 POSSIBLE: list[tuple[Table, dict[str, Any]]] = [
@@ -76,4 +86,6 @@ POSSIBLE: list[tuple[Table, dict[str, Any]]] = [
     (user_sessions, SESSION),
     (sign_in_attempts, ATTEMPTS),
     (setup_codes, SETUP_CODE),
+    (owner_links, OWNER_LINK),
+    (owner_links, {**OWNER_LINK, "link_hash": "b" * 64, "opened_at": MOMENT, "session_hash": HASH}),
 ]

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy import insert, inspect, select, text, update
+from sqlalchemy import delete, insert, inspect, select, text, update
 
 from support.databases import PostgresServer, SqliteFolder, opened
 from support.factories import add_job, create_run, take_lead
@@ -17,7 +17,7 @@ from support.raw_statements import MOMENT
 from support.statement_recorder import recorded
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.model.run_filter import RunFilter
-from tsuzuki.store import leadership
+from tsuzuki.store import events, leadership
 from tsuzuki.store.inspection import inspect_database
 from tsuzuki.store.runs import runs
 from tsuzuki.store.schema.compatibility import compatibility
@@ -30,6 +30,7 @@ from tsuzuki.store.schema.migrate import (
     upgrade,
 )
 from tsuzuki.store.schema.migration_steps import drift, scripts_of
+from tsuzuki.store.schema.tables import events as events_table
 from tsuzuki.store.schema.tables import job_definitions, job_runs
 from tsuzuki.store.sql.database import Database
 from tsuzuki.wiring.collectors import installed_collectors
@@ -106,6 +107,41 @@ def test_an_earlier_revision_is_brought_up_with_what_it_holds(empty: Database, s
     with empty.read() as connection:
         (found,) = runs.find(connection, RunFilter())
     assert (found.job_name, found.arguments, found.created_at) == ("old", {"old": 1}, MOMENT)
+
+
+def test_events_keep_their_ids_and_keys_when_their_table_is_made_again(empty: Database) -> None:
+    upgrade(empty, to="0021")
+    row = {"event_type": "paid", "payload": {"n": 1}, "created_at": MOMENT}
+    with empty.write() as connection:
+        for key in ("a", "b"):
+            connection.execute(insert(events_table).values(**row, dedupe_key=key))
+        connection.execute(delete(events_table).where(events_table.c.dedupe_key == "b"))
+    upgrade(empty)
+    with empty.write() as connection:
+        paid = {"event_type": "paid", "payload": {"n": 1}}
+        assert events.emit(connection, **paid, dedupe_key="a")[0].id == 1
+        assert events.emit(connection, **paid, dedupe_key="b")[0].id > 2
+        assert events.emit(connection, event_type="x", payload={}, dedupe_key="a")[1]
+
+
+def test_history_that_is_there_gets_the_order_of_its_times(empty: Database) -> None:
+    upgrade(empty, to="0033")
+    with empty.write() as connection:
+        table = "" if empty.is_sqlite else " ON job_run_transitions"
+        connection.execute(text(f"DROP TRIGGER job_run_transitions_insert{table}"))
+        for run_id, minute in ((1, 3), (2, 1), (3, 2)):
+            connection.execute(
+                text(
+                    "INSERT INTO job_run_transitions (run_id, version, from_state, to_state, at,"
+                    f" actor, actor_id) VALUES ({run_id}, 2, 'PENDING', 'CANCELED',"
+                    f" '2026-03-01T12:0{minute}:00.000000Z', 'operator', 'ada')"
+                )
+            )
+    upgrade(empty)
+    with empty.read() as connection:
+        rows = connection.execute(text("SELECT seq FROM job_run_transitions ORDER BY run_id"))
+        numbers = list(rows.scalars())
+    assert numbers == ([3, 1, 2] if empty.is_sqlite else [None] * 3)
 
 
 def test_a_second_upgrade_finds_everything_done_and_writes_nothing(database: Database) -> None:

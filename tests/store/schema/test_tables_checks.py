@@ -12,12 +12,19 @@ from support.raw_statements import COLUMNS_OF_STATE, MOMENT, WORKER_ID
 from tsuzuki.model.states import RunState
 from tsuzuki.store.schema.api_tables import api_requests
 from tsuzuki.store.schema.bulk_tables import bulk_action_runs, bulk_actions
+from tsuzuki.store.schema.cancel_tables import run_cancel_requests
 from tsuzuki.store.schema.history_tables import pruned_history
 from tsuzuki.store.schema.rollup_tables import run_hours, run_hours_progress
 from tsuzuki.store.schema.tables import job_definitions, job_runs, leadership, metadata, workers
 from tsuzuki.store.schema.view_tables import saved_views
 from tsuzuki.store.sql.database import Database
 
+CANCEL_REQUEST = {
+    "run_id": 1,
+    "reason": "operator",
+    "requested_by": "ada",
+    "requested_at": MOMENT,
+}
 JOB = {
     "name": "other",
     "source": "database",
@@ -226,6 +233,9 @@ IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
         (api_requests, {**API_REQUEST, "status": 200, "headers": {}}),
         (api_requests, {**API_REQUEST, "body": ""}),
     ],
+    "ck_run_cancel_requests_reason": [
+        (run_cancel_requests, {**CANCEL_REQUEST, "reason": "worker_lost"}),
+    ],
     "ck_saved_views_address": [(saved_views, {**SAVED_VIEW, "address": "https://example.org/"})],
     **failure_rows.IMPOSSIBLE,
 }
@@ -248,6 +258,7 @@ POSSIBLE: list[tuple[Table, dict[str, Any]]] = [
     *access_rows.POSSIBLE,
     (api_requests, API_REQUEST),
     (api_requests, {**API_REQUEST, "actor": "b", "status": 200, "headers": {}, "body": ""}),
+    (run_cancel_requests, CANCEL_REQUEST),
     (saved_views, SAVED_VIEW),
     *failure_rows.POSSIBLE,
 ]

@@ -280,10 +280,10 @@ def test_replace_cannot_put_a_new_row_in_the_place_of_a_guarded_one(
         ),
         (
             "REPLACE INTO job_run_transitions"
-            f" VALUES ({run.id}, {run.version}, 'RUNNING', 'SUCCEEDED', '', 'leader', '', 1, '', '')",
+            f" VALUES ({run.id}, {run.version}, 'RUNNING', 'SUCCEEDED', '', 'leader', '', 1, '', '', 9)",
             HISTORY,
         ),
-        ("REPLACE INTO leadership VALUES (1, 0, NULL, '', NULL, 10)", EPOCH),
+        ("REPLACE INTO leadership VALUES (1, 0, NULL, '', NULL, 10, 0)", EPOCH),
         ("REPLACE INTO audit_log VALUES (1, '', 'unknown', 'x', 'y', 'z', NULL, NULL)", AUDIT),
     ]:
         assert_refused(database, text(sql), words)

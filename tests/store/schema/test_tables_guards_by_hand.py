@@ -46,6 +46,7 @@ def term(database: Database) -> Term:
 CREATED_WITH = {
     "arguments": {"other": 1},
     "idempotency_key": "other",
+    "work_key": "other",
     "concurrency_key": "other",
     "retries_used": 1,
     "retry_of": 4711,
@@ -174,7 +175,12 @@ def test_a_run_is_not_started_under_epoch_zero(database: Database, term: Term) -
 def test_an_event_keeps_its_key_and_stays_processed(database: Database, term: Term) -> None:
     event_id, other_id = emit_event(database, "k"), emit_event(database)
     of_event = update(events_table).where(events_table.c.id == event_id)
-    for changes in ({"dedupe_key": "other"}, {"dedupe_key": None}, {"id": 4711}):
+    for changes in (
+        {"dedupe_key": "other"},
+        {"dedupe_key": None},
+        {"event_type": "x"},
+        {"id": 4711},
+    ):
         assert_refused(database, of_event.values(**changes), EVENT)
     unkeyed = update(events_table).where(events_table.c.id == other_id)
     assert_refused(database, unkeyed.values(dedupe_key="new"), EVENT)

@@ -124,12 +124,13 @@ def test_replace_does_not_delete_a_job(database: Database, shell: sqlite3.Connec
 def test_a_removed_job_does_not_come_back_in_the_place_of_another(
     database: Database, shell: sqlite3.Connection
 ) -> None:
-    removed = add_job(database, spec("same"))
+    removed = add_job(database, spec("gone"))
     with database.write() as connection:
         job = jobs.get(connection, removed)
         assert job is not None
         jobs.remove(connection, job=job)
     add_job(database, spec("same"))
+    shell.execute(f"UPDATE job_definitions SET name = 'same' WHERE id = {removed}")
     back = f"UPDATE OR REPLACE job_definitions SET deleted_at = NULL WHERE id = {removed}"
     assert refused_by(shell, back).startswith(REPLACE)
 
@@ -138,13 +139,13 @@ def test_a_removed_job_does_not_come_back_in_the_place_of_another(
 def test_replace_does_not_delete_an_event(database: Database, shell: sqlite3.Connection) -> None:
     first, second = emit_event(database, "a"), emit_event(database, "b")
     for columns, values in (
-        ("event_type, payload, created_at, dedupe_key", "'x', '{}', '', 'a'"),
+        ("event_type, payload, created_at, dedupe_key", "'paid', '{}', '', 'a'"),
         ("event_type, payload, created_at, id", f"'x', '{{}}', '', {first}"),
     ):
         for verb in ("INSERT OR REPLACE", "REPLACE"):
             sql = f"{verb} INTO events ({columns}) VALUES ({values})"
             assert refused_by(shell, sql).startswith(REPLACE)
-    for assignment in ("dedupe_key = 'a'", f"id = {first}", f"rowid = {first}"):
+    for assignment in ("dedupe_key = 'a'", "event_type = 'x'", f"id = {first}", f"rowid = {first}"):
         sql = f"UPDATE OR REPLACE events SET {assignment} WHERE id = {second}"
         assert refused_by(shell, sql).startswith(EVENT)
     with database.read() as connection:
@@ -171,7 +172,7 @@ def test_the_row_by_which_replace_is_found_out_may_be_missing(
     shell.execute("DELETE FROM replace_checks")
     emit_event(database, "a")
     emit_event(database, "a")
-    sql = "REPLACE INTO events (event_type, payload, created_at, dedupe_key) VALUES ('x', '1', '', 'a')"
+    sql = "REPLACE INTO events (event_type, payload, created_at, dedupe_key) VALUES ('paid', '1', '', 'a')"
     assert refused_by(shell, sql).startswith(REPLACE)
     with database.read() as connection:
         assert connection.execute(select(replace_checks)).all() == [(1, False)]

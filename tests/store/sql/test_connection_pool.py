@@ -8,6 +8,7 @@ from select import select
 import psycopg
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from support.databases import PostgresServer, opened
 from support.dialects import only_on_postgresql
@@ -22,6 +23,7 @@ from tsuzuki.store.sql.connection_pool import (
     CONNECTIONS_MAX,
     IDLE_CHECK_SECONDS,
     REVIEW_SECONDS,
+    ConnectionPool,
     pool_of,
 )
 from tsuzuki.store.sql.database import Database, Use, open_database
@@ -54,6 +56,21 @@ def idle(database: Database) -> int:
     return len(pool_of(database.engine)._idle)
 
 
+class _SeenWhenFree(threading.Condition):
+    """Notes after each release what another thread could find: places that are taken, and those for unbounded use."""
+
+    def __init__(self, pool: ConnectionPool) -> None:
+        super().__init__()
+        self._pool = pool
+        self.seen: list[tuple[int, int]] = []
+
+    def __exit__(self, *problem: object) -> None:
+        pool = self._pool
+        taken = len(pool._idle) + len(pool._in_use) + pool._being_opened
+        self.seen.append((taken, pool._unbounded))
+        super().__exit__(*problem)  # type: ignore[arg-type]
+
+
 def test_statements_reads_and_writes_share_one_connection(database: Database) -> None:
     add_worker(database)
     for _ in range(3):
@@ -63,6 +80,17 @@ def test_statements_reads_and_writes_share_one_connection(database: Database) ->
         with database.write() as connection:
             connection.execute(text("SELECT 1"))
     assert idle(database) == 1
+
+
+def test_a_connection_that_is_opened_keeps_its_place(database: Database) -> None:
+    pool = pool_of(database.engine)
+    with database.read(), pool.used_for(Use.UNBOUNDED):
+        pool._changed = changed = _SeenWhenFree(pool)
+        with database.read() as connection:
+            connection.execute(text("SELECT 1"))
+            first, *later = changed.seen
+    assert first == (1, 0)
+    assert set(later) == {(2, 1)}
 
 
 def test_a_transaction_on_a_connection_that_was_used_for_single_statements_rolls_back(
@@ -162,6 +190,26 @@ def test_a_process_that_uses_all_it_may_open_says_so(
     assert CONNECTIONS_MAX > 3
     add_worker(live_database)
     assert beat(live_database) is not None
+
+
+@only_on_postgresql
+def test_handlers_on_a_new_pool_leave_a_place_for_the_heartbeat(
+    live_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_worker(live_database)
+    live_database.close()
+    monkeypatch.setattr(connection_pool, "CONNECTIONS_MAX", 3)
+    monkeypatch.setattr(connection_pool, "WAIT_SECONDS", 0.01)
+    pool = pool_of(live_database.engine)
+    with pool.used_for(Use.UNBOUNDED):
+        handlers = [pool.take() for _ in range(2)]
+        with pytest.raises(PoolTimeout):
+            pool.take()
+    with live_database.used_for(Use.VITAL):
+        assert beat(live_database) is not None
+    for entry in handlers:
+        pool.put_back(entry)
+    assert pool._unbounded == 0
 
 
 # --- a server without a connection left ---------------------------------------------------------

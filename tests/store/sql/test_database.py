@@ -7,7 +7,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import literal, select, text
+from sqlalchemy.exc import DBAPIError
 
 from support.databases import SqliteFolder, opened
 from support.dialects import only_on_postgresql, only_on_sqlite
@@ -15,8 +16,9 @@ from support.factories import add_job, spec
 from support.moving_clock import MovingClock
 from support.threads import at_once, in_background
 from tsuzuki.model.clock import SystemClock
-from tsuzuki.model.errors import ConfigurationError, Unreachable
+from tsuzuki.model.errors import ConfigurationError, Unreachable, UsageError
 from tsuzuki.store import jobs
+from tsuzuki.store.sql import prepared
 from tsuzuki.store.sql.database import Database, open_database
 from tsuzuki.store.sql.sqlite import SYNCHRONOUS
 
@@ -48,6 +50,33 @@ def test_a_block_that_fails_leaves_nothing(
     assert names(database) == []
     add_job(database, spec("b"))
     assert names(database) == ["b"]
+
+
+@only_on_postgresql
+@pytest.mark.parametrize("way", ["write", "statements"])
+def test_a_transaction_whose_error_was_caught_is_not_committed_without_a_word(
+    database: Database, way: str
+) -> None:
+    def catch_an_error() -> None:
+        with getattr(database, way)() as connection:
+            jobs.add(connection, spec("a"), source=jobs.JobSource.FILE)
+            with suppress(DBAPIError):
+                prepared.execute(connection, select(literal(1) / literal(0)))
+
+    with pytest.raises(UsageError) as caught:
+        catch_an_error()
+    assert caught.value.specific_code == "transaction_failed"
+    assert names(database) == []
+    add_job(database, spec("b"))
+    assert names(database) == ["b"]
+
+
+def test_an_error_that_was_caught_in_a_savepoint_leaves_the_rest(database: Database) -> None:
+    with database.write() as connection:
+        jobs.add(connection, spec("a"), source=jobs.JobSource.FILE)
+        with suppress(DBAPIError), connection.begin_nested():
+            connection.execute(text("SELECT * FROM no_such_table"))
+    assert names(database) == ["a"]
 
 
 def test_a_write_inside_a_write_is_a_mistake_of_ours(database: Database) -> None:

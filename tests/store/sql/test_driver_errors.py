@@ -12,11 +12,11 @@ import psycopg
 import pytest
 from sqlalchemy import event, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from sqlalchemy.exc import OperationalError as SqlOperationalError
 
 from support.databases import SqliteFolder, opened
-from support.dialects import only_on_postgresql
+from support.dialects import only_on_postgresql, only_on_sqlite
 from support.factories import add_job, spec
 from support.threads import in_background
 from tsuzuki.model.clock import SystemClock
@@ -289,3 +289,9 @@ def test_a_value_too_large_for_an_index_is_not_called_an_outage(live_database: D
     with pytest.raises(SqlOperationalError), live_database.write() as connection:
         connection.execute(text("INSERT INTO keys " + value))
     look(live_database)
+
+
+@only_on_sqlite
+def test_a_value_longer_than_sqlite_allows_is_not_called_an_outage(database: Database) -> None:
+    with pytest.raises(DataError), database.write() as connection:
+        connection.execute(text("SELECT zeroblob(2000000000)"))

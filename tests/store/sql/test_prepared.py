@@ -198,7 +198,7 @@ def test_an_error_while_an_answer_is_read_is_raised_as_sqlalchemy_would(
 
     def ask() -> None:
         with database.statement() as connection:
-            connection._raw.create_function("fail_at_the_second", 1, fail_at_the_second)
+            connection.raw.create_function("fail_at_the_second", 1, fail_at_the_second)
             ask_for = "SELECT fail_at_the_second(value) FROM json_each('[1, 2, 3]')"
             connection.send(ask_for, has_rows=True)
 

@@ -18,6 +18,7 @@ from support.factories import (
 from tsuzuki.model.errors import UsageError
 from tsuzuki.model.run import RunRef, Started
 from tsuzuki.model.run_filter import RunFilter
+from tsuzuki.model.run_limits import RESULT_BYTES_MAX
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.store import events, jobs
 from tsuzuki.store.leadership import Term
@@ -34,16 +35,17 @@ TEXTS = {
     "emoji": "続き 🙂 👩‍👩‍👧",
     "controls": "\x01\x1b[31mred\x7f",
     "right to left": "\u202eabc",
-    "long": "äx" * (MEGABYTE // 2),
+    "long": "äx" * (MEGABYTE // 4),
     "JSON": '{"a": [1, null]}',
 }
 REPLACED = {
     "NUL": ("before\x00after", "before\ufffdafter"),
-    "lone high surrogate": ("a\ud800b", "a?b"),
-    "lone low surrogate": ("a\udfffb", "a?b"),
+    "lone high surrogate": ("a\ud800b", "a\ufffdb"),
+    "lone low surrogate": ("a\udfffb", "a\ufffdb"),
 }
 RESULTS: dict[str, Any] = {
     **TEXTS,
+    "long": "äx" * (RESULT_BYTES_MAX // 4),
     "list": [1, 2, 3],
     "list of lists": [[1], [2, [3]]],
     "empty list": [],
@@ -111,9 +113,13 @@ def test_results_of_different_shapes_share_a_batch(database: Database, term: Ter
     assert [read_run(database, run.id).result for run in found] == list(RESULTS.values())
 
 
+def test_halves_of_surrogate_pairs_are_replaced_in_a_result(database: Database, term: Term) -> None:
+    run = run_in_state(database, RunState.RUNNING, term)
+    assert end(database, term, run, result=["a\ud800b", {"\udfff": 1}])
+    assert read_run(database, run.id).result == ["a\ufffdb", {"\ufffd": 1}]
+
+
 NOT_JSON: list[Any] = [
-    "a\ud800b",
-    {"\udfff": 1},
     float("nan"),
     float("inf"),
     {1, 2},
@@ -132,6 +138,20 @@ def test_a_result_that_json_cannot_hold_is_refused_in_our_words(
             end(database, term, run, result=value)
         assert refused.value.specific_code == "not_json"
         assert ref(database, run.id) == run
+
+
+def test_a_result_that_is_too_large_is_refused_in_our_words(database: Database, term: Term) -> None:
+    run = run_in_state(database, RunState.RUNNING, term)
+    with pytest.raises(UsageError) as refused:
+        end(database, term, run, result="x" * RESULT_BYTES_MAX)
+    assert refused.value.specific_code == "result_too_large"
+    assert ref(database, run.id) == run
+
+
+def test_halves_of_surrogate_pairs_in_a_result_are_replaced(database: Database, term: Term) -> None:
+    run = run_in_state(database, RunState.RUNNING, term)
+    assert end(database, term, run, result={"\udfff": "a\ud800b"})
+    assert read_run(database, run.id).result == {"\ufffd": "a\ufffdb"}
 
 
 def test_arguments_that_json_cannot_hold_are_refused_in_our_words(database: Database) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field, StrictInt
 
 from tsuzuki.config.schema.annotations import keys_of
-from tsuzuki.config.schema.field_types import Expects, Location, Zone
+from tsuzuki.config.schema.field_types import Contact, Expects, Location, Zone
 from tsuzuki.config.schema.job_kinds import JobKind, refusal_of
 from tsuzuki.config.schema.jobs import DEFAULT_TIMEZONE, read_job
 from tsuzuki.config.schema.problems import Problem, invalid
@@ -48,6 +48,8 @@ class FileKeys(StrictModel):
     log_archive: Location | None = None
     """Where old logs go: a folder, or a URL such as `s3://bucket/folder`. Without it: `.tsuzuki/logs` in the
     workspace with SQLite, nowhere with PostgreSQL."""
+    contact: Contact | None = None
+    """An email address or a web address that requests to other servers name, so that their owners can reach you."""
     jobs: Annotated[dict[str, Any], Expects("a mapping of names to jobs")] | None = None
     """The jobs by name."""
 
@@ -76,6 +78,7 @@ class ConfigFile:
     redis_url: str | None
     timezone: str
     log_archive: str | None
+    contact: str | None
     sections: Mapping[str, Mapping[str, Any]]
     jobs: tuple[JobSpec, ...]
     refused_jobs: tuple[RefusedJob, ...]
@@ -133,6 +136,7 @@ def _read(source: Source, of: _Kinds) -> ConfigFile:
         redis_url=top.redis_url,
         timezone=top.timezone,
         log_archive=top.log_archive,
+        contact=top.contact,
         sections=sections,
         webhooks=webhooks,
         jobs=tuple(job.spec for job in jobs if job.spec is not None),

@@ -171,6 +171,13 @@ Zone = Annotated[
 Location = Annotated[
     StrictStr, Field(min_length=1), AfterValidator(_checked_by(_refuse_password)), Expects("a URL")
 ]
+Contact = Annotated[
+    StrictStr,
+    Field(max_length=200, pattern=r"^(?:https?://[!-'*-:<-~]+|[!-'*-:<-~]+@[!-'*-:<-~]+)$"),
+    Expects("an email address or a web address"),
+]
+"""It becomes part of a header's comment, which parentheses, semicolons and blanks would end."""
+
 Seconds = Annotated[
     StrictFloat,
     Field(ge=0, le=SECONDS_MAX),

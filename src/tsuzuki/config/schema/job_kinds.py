@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
 from tsuzuki.config.schema.annotations import keys_of
 from tsuzuki.config.schema.field_types import Argv, Environment, Function, Text
@@ -69,6 +69,14 @@ class _CommandOptions(StrictModel):
 class _PythonOptions(StrictModel):
     function: Function = Field(alias="python")
     """The function, importable from the workspace."""
+    program: Text | None = None
+    """For a function of `__main__`: the program that defined the job, which alone executes it."""
+
+    @model_serializer(mode="wrap")
+    def _without_empty_program(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Most functions belong to no program: their jobs are stored without the key."""
+        values: dict[str, Any] = serialize(self)
+        return {key: value for key, value in values.items() if value is not None}
 
 
 COMMAND = JobKind(name="command", options_model=_CommandOptions)

@@ -25,6 +25,8 @@ from tsuzuki.config.schema.annotations import (
 from tsuzuki.config.schema.job_kinds import JobKind
 from tsuzuki.config.schema.problems import Problem, format_path, invalid
 from tsuzuki.config.schema.validation import problems_before_expansion, validate, wrong_value
+from tsuzuki.config.schema.web import SECTION as WEB
+from tsuzuki.config.schema.web import WebSection
 from tsuzuki.config.yaml.document import Document
 from tsuzuki.config.yaml.nodes import KeyPath
 from tsuzuki.model.errors import ConfigurationError
@@ -131,13 +133,14 @@ def _texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
 
 
 def section_models(kinds: Mapping[str, JobKind]) -> dict[str, type[BaseModel]]:
-    """The section model of every kind that has one, by the name of the kind."""
-    return {name: kind.section_model for name, kind in kinds.items() if kind.section_model}
+    """The section model of every kind that has one, by the name of the kind, and that of the web server."""
+    of_kinds = {name: kind.section_model for name, kind in kinds.items() if kind.section_model}
+    return {**of_kinds, WEB: WebSection}
 
 
 def section_names(kinds: Mapping[str, JobKind]) -> list[str]:
     """Every top-level key that a section may have. Whether a refused kind has one is not known."""
-    return [name for name, kind in kinds.items() if kind.section_model or kind.refusal]
+    return [*(name for name, kind in kinds.items() if kind.section_model or kind.refusal), WEB]
 
 
 def read_sections(

@@ -29,6 +29,13 @@ SCANNED_MAX = 50
 PRUNED_MAX = 200
 """Runs that one tick deletes, at most."""
 
+GONE_WORKER_DAYS = 1
+"""How long a worker that has left is listed."""
+
+GONE_WORKERS_MAX = 1_000
+"""Workers that one tick deletes, at most. A foreground command in a crontab leaves one each time, and the leader's poll
+reads all that are there."""
+
 PAGE_LINES = 500
 SLICE_LINES = 2_000
 SLICE_PAUSE_SECONDS = 0.01
@@ -71,6 +78,8 @@ class Archivist:
                 self._archive_logs(term, self._archive, archived)
         finally:
             self._prune(term, archived)
+            self._prune_workers(term, archived)
+            self._database.shorten_wal()
         return archived
 
     # --- archiving ------------------------------------------------------------------------------
@@ -177,6 +186,14 @@ class Archivist:
         with self._database.write() as connection:
             archived.pruned = pruning.delete_marked(connection, term=term, run_ids=marked)
         archived.more |= len(old) == PRUNED_MAX
+
+    def _prune_workers(self, term: Term, archived: Archived) -> None:
+        with self._database.write() as connection:
+            left_before = self._database.now(connection) - timedelta(days=GONE_WORKER_DAYS)
+            deleted = pruning.delete_gone_workers(
+                connection, term=term, left_before=left_before, limit=GONE_WORKERS_MAX
+            )
+        archived.more |= deleted == GONE_WORKERS_MAX
 
     def _discard(self, run_id: int, ref: str) -> None:
         """Delete an archived log. One that is permanently out of reach must not keep its run from being

@@ -76,13 +76,14 @@ class EventLoopThread:
             except BaseException as problem:  # noqa: BLE001
                 loop.call_exception_handler({"message": "raised in a task", "exception": problem})
         try:
-            loop.run_until_complete(_cancel_all(loop))
+            loop.run_until_complete(cancel_all(loop))
             loop.run_until_complete(loop.shutdown_asyncgens())
         finally:
             loop.close()
 
 
-async def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+async def cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel all other tasks of the loop, and wait a moment for their ends."""
     tasks = asyncio.all_tasks(loop) - {asyncio.current_task()}
     for task in tasks:
         task.cancel()

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 from traceback import TracebackException
-from typing import Any
 
 from tsuzuki.engine.outcome import Failed
 from tsuzuki.model.errors import TsuzukiError, Unreachable, UsageError
-from tsuzuki.model.jsontext import decode, encode
+from tsuzuki.model.run_limits import stored_result
 from tsuzuki.model.states import Reason
 
 ERROR_CHARACTERS_MAX = 2_000
@@ -21,23 +20,30 @@ def failure_of(problem: BaseException) -> Failed:
     """The failure of a run whose handler raised this. An unreachable database is not the handler's fault:
     whether its writes were committed is unknown, so it is retried like a run whose worker was lost."""
     if isinstance(problem, TsuzukiError):
-        hint = f" ({problem.hint})" if problem.hint else ""
         is_database = isinstance(problem, Unreachable) and problem.specific_code == "database"
+        error = _described(problem)
+        try:
+            result = stored_result(getattr(problem, "result", None))
+        except UsageError as refusal:
+            result, error = None, f"{error}. Its result was not stored: {_described(refusal)}"
         return Failed(
             reason=Reason.NOT_CONFIRMED if is_database else Reason.HANDLER_FAILED,
-            error=f"{problem.specific_code}: {problem.message}{hint}"[:ERROR_CHARACTERS_MAX],
+            error=error,
             retry_after_seconds=problem.retry_after_seconds,
-            result=_result_of(problem),
+            result=result,
         )
     return Failed(reason=Reason.HANDLER_FAILED, error=sentence_of(problem))
 
 
-def _result_of(problem: TsuzukiError) -> Any:
-    """What the run has done before it failed, if its handler says so and it can be stored."""
-    try:
-        return decode(encode(getattr(problem, "result", None)))
-    except UsageError:
-        return None
+def unstorable(problem: UsageError) -> Failed:
+    """The failure of a run whose handler returned a result that cannot be stored."""
+    error = f"the function's result cannot be stored: {_described(problem)}"
+    return Failed(reason=Reason.HANDLER_FAILED, error=error)
+
+
+def _described(problem: TsuzukiError) -> str:
+    hint = f" ({problem.hint})" if problem.hint else ""
+    return f"{problem.specific_code}: {problem.message}{hint}"[:ERROR_CHARACTERS_MAX]
 
 
 def sentence_of(problem: BaseException) -> str:

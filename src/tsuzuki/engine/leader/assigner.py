@@ -15,12 +15,13 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import Protocol
 
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination
+from tsuzuki.engine.leader.bulk_canceler import KnownCancels
 from tsuzuki.engine.leader.group_search import GroupSearch
 from tsuzuki.engine.leader.placement import Placement
 from tsuzuki.engine.leader.selection import Selection
 from tsuzuki.engine.worker.local_leader import NOT_REFILLED, Refill, Refilled, Starting
 from tsuzuki.engine.worker.local_start import LocalStart
-from tsuzuki.model.job import Job
+from tsuzuki.model.job import Job, JobEdition
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store import jobs
 from tsuzuki.store.leadership import Term
@@ -77,13 +78,10 @@ class Assigner:
         settings: Callable[[], EngineSettings] = EngineSettings,
         coordination: Coordination | None = None,
         local_worker: LocalWorker | None = None,
-        only_job: str | None = None,
     ) -> None:
-        """`only_job` is the one job that the local worker may have."""
         self._database = database
         self._settings = settings
         self._local_worker = local_worker
-        self._only_job = only_job
         self._coordination = coordination or NoCoordination()
         self._lock = threading.Lock()
         """Held while runs are placed and until that is committed."""
@@ -96,6 +94,12 @@ class Assigner:
         self._front_blocked_until = 0.0
         self._search_again_at = 0.0
         self._groups = GroupSearch(database.clock)
+        self._cancels = KnownCancels()
+
+    def know_cancels(self, known: KnownCancels) -> None:
+        """Leave out what these bulk cancels cover, from the next choice on."""
+        with self._lock:
+            self._cancels = known
 
     @property
     def postponed_seconds(self) -> float | None:
@@ -115,7 +119,7 @@ class Assigner:
             return 0
         with self._database.read() as connection:
             chosen = self._choose(connection)
-        if not chosen and not self._groups.is_postponed:
+        if not (chosen or self._groups.is_postponed or self._cancels.active):
             took = self._database.clock.monotonic() - started_at
             wait_seconds = min(took / SEARCH_SHARE_MAX, SEARCH_INTERVAL_MAX_SECONDS)
             self._search_again_at = started_at + wait_seconds
@@ -129,7 +133,7 @@ class Assigner:
 
     def assign_first(self, term: Term) -> int:
         """Assign the most urgent run in as few round trips as that takes, for an idle leader. Answers 1,
-        or 0 if that one is blocked, or its job is not known yet."""
+        or 0 if that one is blocked, its job is not known yet, or a bulk cancel is carried out."""
         with (
             self._lock,
             self._local_start() as local,
@@ -139,9 +143,9 @@ class Assigner:
                 connection, heard_within_seconds=self._heard_within_seconds()
             )
             due = found.due
-            if due is None or not self._knows(due.job_id, due.job_version):
+            if due is None or self._cancels.active or not self._knows(due.job_id, due.job_edition):
                 return 0
-            placement = self._placement(found)
+            placement = Placement(found, jobs=self._jobs)
             self._block_disabled(placement, {due.job_id})
             worker_id = placement.place(due)
             if worker_id is None:
@@ -168,6 +172,8 @@ class Assigner:
                 if not (may_refill and self._lock.acquire(blocking=False)):
                     return NOT_REFILLED
                 until_committed.callback(self._lock.release)
+                if self._cancels.active:
+                    return NOT_REFILLED
                 local = until_committed.enter_context(starting())
                 chosen.extend(self._choose_from_front(connection))
                 assigned.update(self._assign(connection, local, term, chosen))
@@ -178,12 +184,6 @@ class Assigner:
 
     def _heard_within_seconds(self) -> float:
         return self._settings().heartbeat_interval_seconds * HEARTBEATS_MISSED_MAX
-
-    def _placement(self, found: capacity.Capacity) -> Placement:
-        if self._only_job is None or self._local_worker is None:
-            return Placement(found, jobs=self._jobs)
-        only_job = {self._local_worker.worker_id: self._only_job}
-        return Placement(found, jobs=self._jobs, only_job=only_job)
 
     def _local_start(self) -> AbstractContextManager[LocalStart | None]:
         return self._local_worker.local_start() if self._local_worker else nullcontext()
@@ -196,11 +196,16 @@ class Assigner:
         chosen: Sequence[Assignment],
     ) -> frozenset[int]:
         ours = [run for run, worker_id in chosen if local and worker_id == local.worker_id]
-        started = local.start(connection, ours, term=term, known=self._jobs) if local else NOTHING
+        seen = self._cancels.confirmed
+        started = (
+            local.start(connection, ours, term=term, known=self._jobs, bulk_cancels=seen)
+            if local
+            else NOTHING
+        )
         if len(ours) == len(chosen):
             return started
         others = [one for one in chosen if not local or one.worker_id != local.worker_id]
-        assigned = moves.assign(connection, term=term, assignments=others)
+        assigned = moves.assign(connection, term=term, assignments=others, bulk_cancels=seen)
         if assigned:
             workers = {worker_id for run, worker_id in others if run.id in assigned}
             channels.notify(connection, *workers)
@@ -232,6 +237,8 @@ class Assigner:
         passes what is blocked, and finds all the rest in the same order."""
         self._groups.is_postponed = False
         self.is_full = False
+        if self._cancels.active:
+            return self._choose_uncovered(connection)
         is_front_blocked = self._is_front_blocked()
         limit = self._read_first
         found = [] if is_front_blocked else queue.due_runs(connection, limit=limit)
@@ -251,6 +258,17 @@ class Assigner:
         self._read_first = max(min(free - assigned, BATCH_MAX), assigned, 1)
         return selection.assignments
 
+    def _choose_uncovered(self, connection: Connection) -> list[Assignment]:
+        """Place due runs that no bulk cancel covers. Only along the queue: the few seconds that a bulk cancel takes, a
+        blocked front may hide what comes after it."""
+        selection = self._selection(connection)
+        free = selection.free_slots
+        if free:
+            found = queue.due_runs(connection, limit=WALK_MAX, canceled_by=self._cancels.active)
+            self._place(connection, selection, found)
+        self.is_full = free == len(selection.assignments)
+        return selection.assignments
+
     def _choose_from_front(self, connection: Connection) -> list[Assignment]:
         """Place the first due runs, as many as slots are free. If some of them are blocked, the rest is left to a
         round: a search may take long, and the transaction of a worker must not."""
@@ -262,7 +280,7 @@ class Assigner:
 
     def _selection(self, connection: Connection) -> Selection:
         found = capacity.load(connection, heard_within_seconds=self._heard_within_seconds())
-        return Selection(self._placement(found), wanted_max=BATCH_MAX)
+        return Selection(Placement(found, jobs=self._jobs), wanted_max=BATCH_MAX)
 
     def _is_front_blocked(self) -> bool:
         return self._database.clock.monotonic() < self._front_blocked_until
@@ -285,7 +303,7 @@ class Assigner:
         """Place runs of the jobs that have room. That ends: each query leaves out the jobs that were found
         to be blocked, and reads more runs than the last one."""
         live = queue_groups.live_jobs(connection)
-        self._load_jobs(connection, {job.id: job.version for job in live}, selection.placement)
+        self._load_jobs(connection, {job.id: job.edition for job in live}, selection.placement)
         limit = BATCH_MAX
         while selection.wants_more:
             jobs_open = selection.placement.open_jobs(job.id for job in live)
@@ -296,7 +314,8 @@ class Assigner:
             limit *= WIDEN_FACTOR
 
     def _place(self, connection: Connection, selection: Selection, found: Sequence[DueRun]) -> None:
-        asked = {run.job_id: run.job_version for run in found}
+        one_of_each = {run.job_id: run for run in found}
+        asked = {job_id: run.job_edition for job_id, run in one_of_each.items()}
         placement = selection.placement
         self._load_jobs(connection, asked, placement)
         if uncounted := placement.uncounted_keys(found):
@@ -304,15 +323,15 @@ class Assigner:
             placement.count_keys(uncounted, held)
         selection.place(found)
 
-    def _knows(self, job_id: int, version: int) -> bool:
+    def _knows(self, job_id: int, edition: JobEdition) -> bool:
         job = self._jobs.get(job_id)
-        return job is not None and job.version == version
+        return job is not None and job.edition == edition
 
     def _load_jobs(
-        self, connection: Connection, asked: Mapping[int, int], placement: Placement
+        self, connection: Connection, asked: Mapping[int, JobEdition], placement: Placement
     ) -> None:
-        """The definitions as they are now, by id and version: a disabled or removed job is blocked."""
-        changed = {job_id for job_id, version in asked.items() if not self._knows(job_id, version)}
+        """The definitions as they are now: a disabled or removed job is blocked."""
+        changed = {job_id for job_id, edition in asked.items() if not self._knows(job_id, edition)}
         self._jobs.update(jobs.get_many(connection, changed, known=self._jobs))
         self._block_disabled(placement, asked)
 

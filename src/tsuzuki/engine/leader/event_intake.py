@@ -1,14 +1,16 @@
 """Turns events into runs of the jobs that subscribe to them, first in, first out.
 
 The runs and the mark that the event is processed are one transaction. Each run's idempotency key is made of
-event and job, so an event starts a job once even if it is processed twice.
+event and job, so an event starts a job once even if it is processed twice. For a disabled job the run is recorded as
+skipped.
 """
 
 from collections.abc import Sequence
 
+from tsuzuki.engine.leader.skips import store_skipped
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import NewRun
-from tsuzuki.model.states import Trigger
+from tsuzuki.model.states import Reason, Trigger
 from tsuzuki.store import events, jobs
 from tsuzuki.store.events import Event
 from tsuzuki.store.leadership import Term
@@ -31,13 +33,18 @@ class EventIntake:
             if not unprocessed:
                 return 0
             subscribed = jobs.find_by_event(connection, [event.event_type for event in unprocessed])
+        enabled = {job.id for job in subscribed if job.spec.enabled}
         wanted = _first_runs(unprocessed, subscribed)
         with self._database.write() as connection:
             processed = events.mark_processed(connection, term=term, event_ids=[*wanted])
             created = [
                 run for event_id in wanted if event_id in processed for run in wanted[event_id]
             ]
-            runs.create(connection, created, term=term)
+            runs.create(
+                connection, [run for run in created if run.job_definition_id in enabled], term=term
+            )
+            skipped = [run for run in created if run.job_definition_id not in enabled]
+            store_skipped(connection, skipped, Reason.JOB_DISABLED, term)
         return len(processed)
 
 

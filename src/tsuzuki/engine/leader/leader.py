@@ -1,4 +1,4 @@
-"""The leader's duties, round by round: plan, process events, assign, rescue.
+"""The leader's duties, round by round: cancel, assign, plan, process events, rescue.
 
 A round is in one of three modes. Busy: only assign, between two polls. Woken while idle: assign the first
 due run at once, for the lowest latency. Otherwise: poll, and do the duties it calls for.
@@ -11,6 +11,8 @@ from random import Random
 
 from tsuzuki.engine.coordination.protocol import Coordination
 from tsuzuki.engine.leader.assigner import Assigner, LocalWorker
+from tsuzuki.engine.leader.bulk_canceler import BulkCanceler, KnownCancels
+from tsuzuki.engine.leader.canceler import Canceler
 from tsuzuki.engine.leader.event_intake import EventIntake
 from tsuzuki.engine.leader.planner import Planned, Planner
 from tsuzuki.engine.leader.rescuer import Rescued, Rescuer
@@ -32,6 +34,9 @@ RESCUE_INTERVAL_SECONDS = 0.5
 """How often to look again while anything needs rescue: a lost worker's runs fail at that moment, and not with
 the next heartbeat of the others."""
 
+CANCEL_INTERVAL_SECONDS = 0.5
+"""How often to look whether rows are free of runs that are to be canceled."""
+
 
 @dataclass(kw_only=True)
 class LeaderRound:
@@ -42,6 +47,7 @@ class LeaderRound:
     events: int = 0
     assigned: int = 0
     rescued: int = 0
+    canceled: int = 0
     again_at_once: bool = False
     next_at: datetime | None = None
     seconds_to_next: float | None = None
@@ -49,7 +55,14 @@ class LeaderRound:
 
     @property
     def did_something(self) -> bool:
-        return bool(self.planned or self.skipped or self.events or self.assigned or self.rescued)
+        return bool(
+            self.planned
+            or self.skipped
+            or self.events
+            or self.assigned
+            or self.rescued
+            or self.canceled
+        )
 
 
 class Leader:
@@ -63,25 +76,29 @@ class Leader:
         random: Random,
         coordination: Coordination,
         local_worker: LocalWorker | None = None,
-        only_job: str | None = None,
         silence_guard: SilenceGuard | None = None,
     ) -> None:
         self._database = database
         self._settings = settings
         self._planner = Planner(database=database, settings=settings)
         self._event_intake = EventIntake(database=database)
+        self._canceler = Canceler(database=database)
+        self._bulk_canceler = BulkCanceler(database=database)
         self._rescuer = Rescuer(
-            database=database, settings=settings, random=random, coordination=coordination
+            database=database,
+            settings=settings,
+            random=random,
+            coordination=coordination,
+            gives_notice=database.is_sqlite,
         )
         self.assigner = Assigner(
             database=database,
             settings=settings,
             coordination=coordination,
             local_worker=local_worker,
-            only_job=only_job,
         )
         self._silence_guard = silence_guard or SilenceGuard(clock=database.clock, settings=settings)
-        self._planned_for: tuple[int, ...] | None = None
+        self._planned_for: tuple[object, ...] | None = None
         self._next_tick: datetime | None = None
         self._next_due_at: datetime | None = None
         self._is_busy = False
@@ -114,15 +131,17 @@ class Leader:
         return LeaderRound(assigned=1, seconds_to_next=PAUSE_AFTER_FIRST_SECONDS)
 
     def _full_round(self, term: Term, *, woken: bool) -> LeaderRound:
-        """Poll, then the duties in this order: what waits is assigned first, because a caller may be
-        waiting for it; then the others, in the order in which they make work for each other."""
+        """Poll, then the duties in this order: what an operator canceled is stopped; what waits is assigned, because
+        a caller may be waiting for it; then the others, in the order in which they make work for each other."""
         self._polled_at = self._database.clock.monotonic()
         polled = self._poll()
+        canceled = self._canceler.tick(term) if polled.has_cancel_requests else 0
+        canceled += self._cancel_in_bulk(term, polled)
         assigned = self._assign(term, polled, woken=woken) if polled.is_due else 0
         planned = self._plan(term, polled)
         events = self._event_intake.tick(term) if polled.has_events else 0
         # Asked in every round, so that a clock step between two of them is seen in the next.
-        self._silence_guard.observe(polled.now)
+        self._silence_guard.observe(polled.now, asked_at=self._polled_at)
         rescued = self._rescue(term) if polled.needs_rescue else Rescued()
         if planned.created or events or rescued.made_work:
             assigned += self.assigner.tick(term)
@@ -133,7 +152,8 @@ class Leader:
             events=events,
             assigned=assigned,
             rescued=rescued.orphaned + rescued.failed + rescued.reattached,
-            again_at_once=bool(planned.more or events or assigned),
+            canceled=canceled,
+            again_at_once=bool(planned.more or events or assigned or canceled),
         )
         if not done.again_at_once:
             self._set_next(done, polled, planned.next_at)
@@ -151,6 +171,8 @@ class Leader:
             waits.append(postponed)
         if polled.needs_rescue:
             waits.append(self._silence_guard.seconds_left() or RESCUE_INTERVAL_SECONDS)
+        if polled.has_cancel_requests or polled.has_bulk_cancels:
+            waits.append(CANCEL_INTERVAL_SECONDS)
         done.seconds_to_next = min(waits, default=None)
 
     # --- the duties -----------------------------------------------------------------------------
@@ -163,6 +185,15 @@ class Leader:
                 silent_after_seconds=settings.worker_ttl_seconds,
                 max_orphans=settings.max_orphans,
             )
+
+    def _cancel_in_bulk(self, term: Term, polled: LeaderPoll) -> int:
+        """The number of confirmed cancels was read before the list: one that is confirmed in between lets the next
+        assignment be refused, and is known in the round after."""
+        has_any = polled.has_bulk_cancels
+        canceled = self._bulk_canceler.tick(term) if has_any else 0
+        active = self._bulk_canceler.active() if has_any else ()
+        self.assigner.know_cancels(KnownCancels(polled.bulk_cancels, active))
+        return canceled
 
     def _assign(self, term: Term, polled: LeaderPoll, *, woken: bool) -> int:
         """A run that was due later, or a changed job, sends no wake-up."""

@@ -7,12 +7,18 @@ its writes after a long pause are fenced: refused because their term is over.
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import Protocol
 
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store import leadership
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.sql.database import Database, Use
+
+
+class OnDatabaseTime(Protocol):
+    def __call__(self, now: datetime, *, asked_at: float) -> None:
+        """`now` is the database's time, just read; `asked_at` our monotonic time before it was read."""
 
 
 class Lease:
@@ -23,7 +29,7 @@ class Lease:
         clock: Clock,
         settings: Callable[[], EngineSettings],
         holder: str,
-        on_database_time: Callable[[datetime], None] = lambda _now: None,
+        on_database_time: OnDatabaseTime = lambda *_args, **_options: None,
     ) -> None:
         """`on_database_time` is called with each reading of the database's clock."""
         self._database = database
@@ -83,7 +89,8 @@ class Lease:
             return term if renewed else None
 
     def _remaining(self) -> leadership.LeaseRemaining:
+        asked_at = self._clock.monotonic()
         with self._database.read() as connection:
             remaining = leadership.lease_remaining(connection)
-        self._on_database_time(remaining.read_at)
+        self._on_database_time(remaining.read_at, asked_at=asked_at)
         return remaining

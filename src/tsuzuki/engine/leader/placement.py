@@ -3,14 +3,12 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
-from types import MappingProxyType
 from typing import NamedTuple
 
+from tsuzuki.model.abilities import Needs
 from tsuzuki.model.job import Job, JobSpec
 from tsuzuki.store.runs.capacity import Capacity, WorkerCapacity
 from tsuzuki.store.runs.queue import DueRun
-
-ANY_JOB: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(kw_only=True)
@@ -39,8 +37,8 @@ class _LeastLoaded:
         """Whether any of them has a free slot."""
         heap, held = self._heap, self._held
         while heap:
-            worker_id, capacity, _ = self._workers[heap[0][1]]
-            if held.get(worker_id, 0) < capacity:
+            worker = self._workers[heap[0][1]]
+            if held.get(worker.id, 0) < worker.capacity:
                 return True
             heappop(heap)
         return False
@@ -51,7 +49,7 @@ class _LeastLoaded:
         heap, held = self._heap, self._held
         while heap:
             load, index = heap[0]
-            worker_id, capacity, _ = self._workers[index]
+            worker_id, capacity, *_ = self._workers[index]
             has = held.get(worker_id, 0)
             if has >= capacity:
                 heappop(heap)
@@ -78,18 +76,15 @@ class Placement:
     """Free slots and limits, kept up to date while runs are placed. Blocked jobs are remembered, so that they
     are left out of the next query."""
 
-    def __init__(
-        self, capacity: Capacity, *, jobs: Mapping[int, Job], only_job: Mapping[str, str] = ANY_JOB
-    ) -> None:
-        """`only_job` is the one job that a worker may have, by the worker's id."""
+    def __init__(self, capacity: Capacity, *, jobs: Mapping[int, Job]) -> None:
         self.blocked_jobs: set[int] = set()
         self._workers = capacity.workers
         self._held = capacity.held
         self._jobs = jobs
-        self._only_job = only_job
+        self._has_only_job = any(worker.only_job for worker in capacity.workers)
         self._limits: dict[int, _JobLimits] = {}
         self._counted_keys = set(capacity.held.by_key)
-        self._able: dict[tuple[frozenset[str], str | None], _LeastLoaded] = {}
+        self._able: dict[tuple[Needs, frozenset[str], str | None], _LeastLoaded] = {}
 
     def free_slots(self) -> int:
         held = self._held.by_worker
@@ -164,17 +159,14 @@ class Placement:
         limit = limits.key_limit
         return limit is not None and self._held.by_key.get((job_id, key), 0) >= limit
 
-    def _may_have(self, worker: WorkerCapacity, spec: JobSpec) -> bool:
-        is_its_job = self._only_job.get(worker.id, spec.name) == spec.name
-        return is_its_job and spec.tags <= worker.tags
-
     def _limits_of(self, job_id: int) -> _JobLimits:
         spec = self._jobs[job_id].spec
-        needs = spec.tags, spec.name if self._only_job else None
-        workers = self._able.get(needs)
+        needs = spec.needs
+        alike = needs, spec.tags, spec.name if self._has_only_job else None
+        workers = self._able.get(alike)
         if workers is None:
-            able = [worker for worker in self._workers if self._may_have(worker, spec)]
-            workers = self._able[needs] = _LeastLoaded(able, self._held.by_worker)
+            able = [worker for worker in self._workers if _may_have(worker, spec, needs)]
+            workers = self._able[alike] = _LeastLoaded(able, self._held.by_worker)
         limits = self._limits[job_id] = _JobLimits(
             limit=spec.concurrency_limit,
             key_limit=spec.max_concurrent_per_key,
@@ -182,3 +174,10 @@ class Placement:
             taken=self._held.by_job.get(job_id, 0),
         )
         return limits
+
+
+def _may_have(worker: WorkerCapacity, spec: JobSpec, needs: Needs) -> bool:
+    """What the worker registered for decides, whichever process leads."""
+    if worker.abilities is not None and worker.abilities.lack(needs) is not None:
+        return False
+    return worker.only_job in (None, spec.name) and spec.tags <= worker.tags

@@ -4,21 +4,22 @@ A job's runs, its skips and how far it has been planned are one transaction unde
 crash, or a change of leader in the middle, the next planning starts exactly where the last one ended.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from tsuzuki.engine.leader.skips import store_skipped
 from tsuzuki.engine.log import log
-from tsuzuki.model.job import Job
-from tsuzuki.model.misfire import TickPlan
+from tsuzuki.model.job import Job, JobEdition
+from tsuzuki.model.misfire import Misfire, TickPlan
 from tsuzuki.model.overlap import ConcurrencyPolicy, decide_ticks
-from tsuzuki.model.run import NewRun, RunRef
+from tsuzuki.model.run import Run
 from tsuzuki.model.schedule import UnreadableSchedule
 from tsuzuki.model.settings import EngineSettings
-from tsuzuki.model.states import Reason, Trigger
+from tsuzuki.model.states import Reason
 from tsuzuki.store import jobs
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.runs import cancel_requests, moves, runs
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
 
@@ -42,10 +43,10 @@ class Planner:
         self._settings = settings
         self._jobs: dict[int, Job] = {}
         # Cached by job: computing a schedule's next tick costs more than reading a row, and it does not
-        # change while the job's version and planned_until do not.
-        self._next: dict[int, tuple[int, datetime, datetime]] = {}
-        self._unreadable: dict[int, int] = {}
-        """Jobs that were logged as unreadable, with their version."""
+        # change while the job and its planned_until do not.
+        self._next: dict[int, tuple[JobEdition, datetime, datetime]] = {}
+        self._unreadable: dict[int, JobEdition] = {}
+        """Jobs that were logged as unreadable, as they were then."""
 
     def tick(self, term: Term) -> Planned:
         """Plan every job that is due."""
@@ -68,9 +69,9 @@ class Planner:
     def _on_unreadable(self, job: Job, schedule: UnreadableSchedule) -> None:
         """Its ticks wait for a leader on a machine that can read it; the other jobs are planned, and its runs are
         executed."""
-        if self._unreadable.get(job.id) == job.version:
+        if self._unreadable.get(job.id) == job.edition:
             return
-        self._unreadable[job.id] = job.version
+        self._unreadable[job.id] = job.edition
         problem = schedule.problem
         log.error(
             "job not planned here", job=job.spec.name, error=problem.message, hint=problem.hint
@@ -79,12 +80,12 @@ class Planner:
     def _next_tick(self, job: Job) -> datetime:
         """When the next tick is to be planned: its time, and the offset of the job's spread."""
         cached = self._next.get(job.id)
-        if cached is not None and cached[:2] == (job.version, job.planned_until):
+        if cached is not None and cached[:2] == (job.edition, job.planned_until):
             return cached[2]
         if job.spec.schedule is None:
             raise ValueError(f"job {job.spec.name} has no schedule")
         due_at = job.spec.schedule.next_after(job.planned_until) + job.spec.spread_offset
-        self._next[job.id] = (job.version, job.planned_until, due_at)
+        self._next[job.id] = (job.edition, job.planned_until, due_at)
         return due_at
 
     def _plan(self, job: Job, term: Term, now: datetime, planned: Planned) -> Job:
@@ -106,11 +107,8 @@ class Planner:
         return replace(job, planned_until=plan.planned_until)
 
     def _record_skips(self, connection: Connection, job: Job, plan: TickPlan, term: Term) -> int:
-        late = [
-            _run_for(job, ticks.first, covers_ticks=ticks.count, covers_until=ticks.last)
-            for ticks in plan.skipped
-        ]
-        return _store_skipped(connection, late, Reason.LATE, term)
+        late = [job.record_of(ticks) for ticks in plan.skipped]
+        return store_skipped(connection, late, Reason.LATE, term)
 
     def _create(
         self, connection: Connection, job: Job, plan: TickPlan, term: Term, now: datetime
@@ -125,43 +123,28 @@ class Planner:
             job.spec.concurrency_policy,
             live=len(live),
             limit=job.spec.concurrency_limit,
+            queued=plan.missed if job.spec.misfire is Misfire.ALL else 0,
         )
         if decided.replaces_live:
-            replaced = moves.replace(connection, term=term, runs=[run.ref for run in live])
-            if replaced:
-                # The workers that run them are to stop them before the new run has gone far.
-                channels.notify(connection, *map(channels.holder_of, live))
+            _replace(connection, live, term)
         skipped = 0
         for ticks, reason in (
             (decided.skip, Reason.OVERLAP),
             (decided.replaced, Reason.REPLACED),
         ):
-            unwanted = [_run_for(job, tick) for tick in ticks]
-            skipped += _store_skipped(connection, unwanted, reason, term)
-        wanted = [_run_for(job, tick) for tick in decided.start]
+            unwanted = [job.run_for(tick) for tick in ticks]
+            skipped += store_skipped(connection, unwanted, reason, term)
+        wanted = [job.run_for(tick) for tick in decided.start]
         created_ids = runs.create(connection, wanted, term=term)
         return sum(1 for run_id in created_ids if run_id is not None), skipped
 
 
-def _run_for(
-    job: Job, tick: datetime, *, covers_ticks: int = 1, covers_until: datetime | None = None
-) -> NewRun:
-    return NewRun(
-        job_definition_id=job.id,
-        trigger=Trigger.TIME,
-        scheduled_for=tick,
-        arguments=job.spec.arguments,
-        priority=job.spec.priority,
-        concurrency_key=job.spec.key_for(job.spec.arguments),
-        covers_ticks=covers_ticks,
-        covers_until=covers_until,
+def _replace(connection: Connection, live: Sequence[Run], term: Term) -> None:
+    """Cancel the runs, or request it for those whose row is locked: they only keep the new run waiting."""
+    replaced = moves.replace(connection, term=term, runs=[run.ref for run in live])
+    left = [run.id for run in live if run.id not in replaced]
+    cancel_requests.add(
+        connection, left, reason=Reason.REPLACED, requested_by=term.holder, term=term
     )
-
-
-def _store_skipped(
-    connection: Connection, skipped: list[NewRun], reason: Reason, term: Term
-) -> int:
-    """A skip is a run that is created and canceled in one transaction, so it has a history too."""
-    created_ids = runs.create(connection, skipped, term=term)
-    refs = [RunRef(id=run_id, version=1) for run_id in created_ids if run_id is not None]
-    return len(moves.skip(connection, term=term, runs=refs, reason=reason))
+    # The workers that run them are to stop them before the new run has gone far.
+    channels.notify(connection, *map(channels.holder_of, live))

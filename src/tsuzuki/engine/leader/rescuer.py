@@ -2,8 +2,9 @@
 
 A worker that is silent for `worker_ttl_seconds` is detached: it gets no new runs, and runs it had not started
 are orphaned and assigned to others. Only after a further grace period, when the worker has by its own rule
-stopped everything it ran, are its running runs failed and retried. A worker that is silent in the database but
-has a valid heartbeat at the coordination service is not silent.
+stopped everything it ran, are its running runs failed and retried; on SQLite, only if its silence has been on
+record for three quarters of that period. A worker that is silent in the database but has a valid heartbeat at the
+coordination service is not silent.
 
 Which runs are to be rescued is read before, and they are moved in small batches, so that no write transaction is long.
 The move itself has the condition in its WHERE: a worker that came back in between keeps its runs.
@@ -13,10 +14,12 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from random import Random
 
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination, heartbeat_ttl_seconds
 from tsuzuki.engine.failures import note_failed
+from tsuzuki.engine.leader.silence_notices import SilenceNotices
 from tsuzuki.engine.retries import retry_for, store_retries
 from tsuzuki.model.job import Job
 from tsuzuki.model.losses import lost_alone
@@ -27,6 +30,9 @@ from tsuzuki.store import jobs, workers
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import moves, rescue
 from tsuzuki.store.sql.database import Connection, Database
+
+MayJudge = Callable[[Callable[[], datetime]], bool]
+"""Whether workers may be judged by their silence; it is given a function that reads the database's time."""
 
 REMOVED_MAX = 500
 
@@ -59,7 +65,7 @@ class _Round:
 
     term: Term
     settings: EngineSettings
-    may_judge: Callable[[datetime], bool]
+    may_judge: MayJudge
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,31 +86,37 @@ class Rescuer:
         settings: Callable[[], EngineSettings],
         random: Random,
         coordination: Coordination | None = None,
+        gives_notice: bool = False,
     ) -> None:
+        """`gives_notice`: a worker's silence must be on record for a while before its runs fail as lost. For SQLite,
+        where a worker that waits for the write lock reads that record."""
+        self._gives_notice = gives_notice
+        self._notices = SilenceNotices(database.clock)
         self._database = database
         self._settings = settings
         self._random = random
         self._coordination = coordination or NoCoordination()
 
-    def tick(
-        self, term: Term, *, may_judge: Callable[[datetime], bool] = lambda _now: True
-    ) -> Rescued:
-        """One round; one cheap query when there is nothing to rescue. `may_judge` is called with the
-        database's time, inside each transaction that uses it. If it is false, no worker is detached and no
-        run is failed for silence; workers with a heartbeat are still reattached."""
+    def tick(self, term: Term, *, may_judge: MayJudge = lambda _read_time: True) -> Rescued:
+        """One round; one cheap query when there is nothing to rescue. `may_judge` is called inside each
+        transaction that uses it. If it is false, no worker is detached and no run is failed for silence; workers with a
+        heartbeat are still reattached."""
         rescued = Rescued()
         settings = self._settings()
         with self._database.read() as connection:
             if not self._needs_rescue(connection):
                 return rescued
             silent = workers.silent(connection, silent_after_seconds=settings.worker_ttl_seconds)
-            read_at = self._database.now(connection)
+            now = self._database.now(connection)
         # Between the two transactions, so that no lock is held while the other service answers.
         live = self._coordination.live_workers(silent)
-        sent_at = read_at - timedelta(seconds=heartbeat_ttl_seconds(settings))
+        sent_at = now - timedelta(seconds=heartbeat_ttl_seconds(settings))
         this = _Round(term=term, settings=settings, may_judge=may_judge)
         if self._judge_workers(this, live, sent_at, rescued):
+            read_at = self._database.clock.monotonic()
             with self._database.read() as connection:
+                if self._gives_notice:
+                    self._notices.note(workers.recorded_silences(connection), read_at=read_at)
                 found = self._find(connection, settings)
             self._rescue(this, found, rescued)
         return rescued
@@ -128,15 +140,24 @@ class Rescuer:
             rescued.reattached = len(
                 workers.reattach_and_confirm(connection, term=term, silent_after_seconds=ttl)
             )
-            if not this.may_judge(self._database.now(connection)):
+            if not this.may_judge(partial(self._database.now, connection)):
                 return False
             rescued.detached = len(
                 workers.detach_silent(connection, term=term, silent_after_seconds=ttl)
             )
+            if self._gives_notice:
+                workers.record_silence(connection, term=term, silent_after_seconds=ttl)
         return True
 
     def _find(self, connection: Connection, settings: EngineSettings) -> _Found:
-        lost = rescue.lost(connection, silent_after_seconds=settings.lost_after_seconds)
+        notice_seconds = self._notice_seconds(settings)
+        under_notice = self._notices.under_notice(notice_seconds)
+        lost = rescue.lost(
+            connection,
+            silent_after_seconds=settings.lost_after_seconds,
+            notice_seconds=notice_seconds,
+        )
+        lost = [run for run in lost if run.assigned_worker_id not in under_notice]
         return _Found(
             stale=rescue.stale_assignments(
                 connection,
@@ -147,6 +168,9 @@ class Rescuer:
             removed=rescue.waiting_of_removed_jobs(connection, limit=REMOVED_MAX),
             jobs=_jobs_of(connection, lost),
         )
+
+    def _notice_seconds(self, settings: EngineSettings) -> float:
+        return settings.silence_notice_seconds if self._gives_notice else 0.0
 
     def _lost_alone(self, connection: Connection, settings: EngineSettings) -> frozenset[str]:
         """In the transaction that uses it: others may have fallen silent since the runs were found."""
@@ -179,7 +203,7 @@ class Rescuer:
             if first:
                 self._database.clock.wait(threading.Event(), BATCH_PAUSE_SECONDS)
             with self._database.write() as connection:
-                if not this.may_judge(self._database.now(connection)):
+                if not this.may_judge(partial(self._database.now, connection)):
                     return False
                 move(connection, runs[first : first + BATCH_MAX])
         return True
@@ -213,6 +237,7 @@ class Rescuer:
             term=this.term,
             runs=[run.ref for run in runs],
             silent_after_seconds=this.settings.lost_after_seconds,
+            notice_seconds=self._notice_seconds(this.settings),
         )
         ended = [run for run in runs if run.id in failed]
         self._retry(
@@ -280,7 +305,7 @@ class Rescuer:
         # Kept a little longer: others may be found to have been lost together with it.
         gone_after = settings.lost_after_seconds + settings.heartbeat_interval_seconds * 2
         with self._database.write() as connection:
-            if this.may_judge(self._database.now(connection)):
+            if this.may_judge(partial(self._database.now, connection)):
                 workers.mark_silent_gone(
                     connection, term=this.term, silent_after_seconds=gone_after
                 )

@@ -19,6 +19,9 @@ from tsuzuki.store.runs import moves, ownership
 from tsuzuki.store.runs.moves import RunEnd
 from tsuzuki.store.sql.database import Connection
 
+RETRIED_STATES = frozenset({RunState.FAILED, RunState.TIMED_OUT})
+"""Ends that are noted as failures, and may be retried."""
+
 
 class Ended(NamedTuple):
     """A run that has ended here, and how."""
@@ -58,7 +61,7 @@ def finish(
     )
     refused = [one for one in left if one.run_id not in owned]
     locked = [one for one in left if one.run_id in owned]
-    unsuccessful = [one for one in accepted if one.end.state is not RunState.SUCCEEDED]
+    unsuccessful = [one for one in accepted if one.end.state in RETRIED_STATES]
     if not unsuccessful:
         return Finished(accepted, refused, locked, 0)
     note_failures(connection, [(one.task.run, one.end) for one in unsuccessful])

@@ -4,10 +4,16 @@ Liveness is written here and nowhere else: one write per worker, however many ru
 that we are detached, or if the database was unreachable for too long, we request confirmation from the
 leader; without it in time we stop everything we run. Our deadline always comes before the leader's, so a run
 that the leader fails as lost is not running any more.
+
+SQLite: one long transaction keeps every process from writing, the leader included. A heartbeat that waits for the write
+lock is not silence: meanwhile we read whether a leader has recorded our silence. It fails our runs no sooner than
+`silence_notice_seconds` after that record, so as long as there is none, we may go on for that long.
 """
 
+import threading
 from collections.abc import Callable
 from enum import StrEnum
+from operator import attrgetter
 
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import Unreachable
@@ -40,6 +46,10 @@ class HeartbeatResult(StrEnum):
     """The deadline has passed, or we are registered no more: everything we run must stop now."""
 
 
+_AFTER_HEARTBEAT = attrgetter("executions_end_after_seconds")
+_AFTER_READING = attrgetter("executions_end_after_reading_seconds")
+
+
 class Heartbeat:
     """`tick` is one heartbeat. It has no thread of its own; the one that calls it must never wait for a
     handler."""
@@ -51,15 +61,25 @@ class Heartbeat:
         clock: Clock,
         settings: Callable[[], EngineSettings],
         worker_id: Callable[[], str],
-        on_stored: Callable[[float], None] = lambda _sent_at: None,
+        renew_deadline: Callable[[float], None] = lambda _at: None,
     ) -> None:
-        """`on_stored` is called with the monotonic time at which a heartbeat was sent that was stored."""
+        """`renew_deadline` is called with the monotonic time at which what we execute must end, if no further
+        heartbeat is stored."""
         self._database = database
         self._clock = clock
         self._settings = settings
         self._worker_id = worker_id
-        self._on_stored = on_stored
+        self._renew_deadline = renew_deadline
+        self._executions_end_at = 0.0
         self._renewed_at = clock.monotonic()
+        self._judged_by: dict[EngineSettings, float] = {settings(): self._renewed_at}
+        """The settings that a leader may judge us by, each with the time from which our silence may count by them:
+        those that are stored, and those that we sent since without an answer. What we may still do is the least that
+        any of them allows. Replaced and never changed: other threads read it."""
+        self._end_lock = threading.Lock()
+        """Held while the end of executions is moved, so that no thread moves it by settings that are outdated."""
+        self._read_at = 0.0
+        """When we last read that no leader has recorded our silence."""
         self._requests = 0
         self._checks_hung = 0
         self.is_sending = False
@@ -79,45 +99,91 @@ class Heartbeat:
         meanwhile, and is to request confirmation first when it goes on."""
         hangs = self.is_sending and not self.is_before_deadline
         self._checks_hung = self._checks_hung + 1 if hangs else 0
-        return self._checks_hung * check_seconds >= self._settings().continuation_seconds
+        allowed = min(settings.continuation_seconds for settings in self._judged_by)
+        return self._checks_hung * check_seconds >= allowed
 
     def _tick(self) -> HeartbeatResult:
-        sent_at = self._clock.monotonic()
+        sent_at, settings = self._clock.monotonic(), self._settings()
         worker_id = self._worker_id()
+        works_by = None if {*self._judged_by} == {settings} else settings
+        if works_by is not None:
+            self._prepare_for(works_by, sent_at)
         try:
-            state, is_unconfirmed = self._send(worker_id)
+            state, is_unconfirmed = self._send(worker_id, works_by)
         except Unreachable:
             return self._unreachable()
         match state:
             case None | WorkerState.GONE:
                 return HeartbeatResult.LOST
             case WorkerState.DETACHED:
-                return self._in_doubt(worker_id, sent_at)
+                return self._in_doubt(worker_id, sent_at, settings)
             case WorkerState.ATTACHED | WorkerState.DRAINING if is_unconfirmed:
-                return self._in_doubt(worker_id, sent_at)
+                return self._in_doubt(worker_id, sent_at, settings)
             case _:
-                self.renew(sent_at)
+                self.renew(sent_at, settings)
                 return (
                     HeartbeatResult.DRAINING
                     if state is WorkerState.DRAINING
                     else HeartbeatResult.OK
                 )
 
-    def _send(self, worker_id: str) -> tuple[WorkerState | None, bool]:
+    def _prepare_for(self, settings: EngineSettings, sent_at: float) -> None:
+        """Before settings are sent that a leader may judge us by, whether we get an answer or not: what we execute ends
+        in time for them too, also if we are paused right after."""
+        with self._end_lock:
+            self._judged_by = {settings: sent_at, **self._judged_by}
+            end_at = sent_at + settings.executions_end_after_seconds
+            if end_at < self._executions_end_at:
+                self._executions_end_at = end_at
+                self._renew_deadline(end_at)
+
+    def _send(
+        self, worker_id: str, works_by: EngineSettings | None
+    ) -> tuple[WorkerState | None, bool]:
         """Our state, and whether the leader has not confirmed yet that our runs may go on."""
         if self._requests == 0:
             with self._database.statement() as connection:
-                return workers.heartbeat(connection, worker_id), False
+                return workers.heartbeat(connection, worker_id, works_by=works_by), False
         with self._database.write() as connection:
-            state = workers.heartbeat(connection, worker_id)
+            state = workers.heartbeat(connection, worker_id, works_by=works_by)
             return state, ownership.count_unconfirmed(connection, worker_id) > 0
 
-    def renew(self, sent_at: float) -> None:
-        """A heartbeat sent at that time of the monotonic clock was stored, and nothing is unconfirmed. Never
-        moves back: a heartbeat that hung may be answered after we rejoined under another id."""
+    def renew(self, sent_at: float, settings: EngineSettings | None = None) -> None:
+        """A heartbeat sent at that time of the monotonic clock was stored with these settings, and nothing is
+        unconfirmed. Never moves back: a heartbeat that hung may be answered after we rejoined under another id."""
+        is_newest = sent_at >= self._renewed_at
         self._renewed_at = max(self._renewed_at, sent_at)
         self._requests = 0
-        self._on_stored(self._renewed_at)
+        if is_newest:
+            self._judged_by = {settings or self._settings(): sent_at}
+        self._let_executions_go_on(self._renewed_at, _AFTER_HEARTBEAT)
+
+    def _let_executions_go_on(
+        self, since: float, seconds: Callable[[EngineSettings], float]
+    ) -> None:
+        """For as long as each of the settings allows that a leader may judge us by."""
+        with self._end_lock:
+            until = since + min(map(seconds, self._judged_by))
+            self._executions_end_at = max(self._executions_end_at, until)
+            self._renew_deadline(self._executions_end_at)
+
+    def read_silence(self) -> float:
+        """SQLite: if a heartbeat waits although the TTL has passed, read whether a leader has recorded our silence.
+        May hang like any read, so its thread does nothing else. Answers how long to wait before the next read."""
+        settings = self._settings()
+        read_at = self._clock.monotonic()
+        until_silent = self._renewed_at + settings.worker_ttl_seconds - read_at
+        if until_silent > 0:
+            return until_silent
+        if self.is_sending and not self._is_silence_recorded():
+            # As of the start of the read: what is recorded later is followed by the whole notice.
+            self._read_at = read_at
+            self._let_executions_go_on(read_at, _AFTER_READING)
+        return settings.reading_seconds / 4
+
+    def _is_silence_recorded(self) -> bool:
+        with self._database.used_for(Use.VITAL), self._database.read() as connection:
+            return workers.is_silence_recorded(connection, self._worker_id())
 
     @property
     def is_before_deadline(self) -> bool:
@@ -140,9 +206,13 @@ class Heartbeat:
     def _unreachable(self) -> HeartbeatResult:
         return HeartbeatResult.UNREACHABLE if self._seconds_left() > 0 else HeartbeatResult.LOST
 
-    def _in_doubt(self, worker_id: str, sent_at: float) -> HeartbeatResult:
+    def _in_doubt(
+        self, worker_id: str, sent_at: float, settings: EngineSettings
+    ) -> HeartbeatResult:
         # The heartbeat is stored: the leader counts our silence from now on, whether it confirms us or not.
-        self._on_stored(max(self._renewed_at, sent_at))
+        if sent_at >= self._renewed_at:
+            self._judged_by = {settings: self._renewed_at}
+        self._let_executions_go_on(max(self._renewed_at, sent_at), _AFTER_HEARTBEAT)
         return self._request_confirmation(worker_id)
 
     def _request_confirmation(self, worker_id: str) -> HeartbeatResult:
@@ -166,6 +236,11 @@ class Heartbeat:
 
     def _seconds_left(self) -> float:
         """Until our deadline: before it, the leader surely does not fail our runs as lost."""
-        settings = self._settings()
-        silent_seconds = self._clock.monotonic() - self._renewed_at
-        return settings.worker_ttl_seconds + settings.continuation_seconds - silent_seconds
+        judged_by = self._judged_by
+        silent_until = min(
+            heard_at + settings.worker_ttl_seconds + settings.continuation_seconds
+            for settings, heard_at in judged_by.items()
+        )
+        reading_seconds = min(settings.reading_seconds for settings in judged_by)
+        deadline = max(silent_until, self._read_at + reading_seconds)
+        return deadline - self._clock.monotonic()

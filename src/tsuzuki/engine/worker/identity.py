@@ -6,6 +6,8 @@ import socket
 from dataclasses import dataclass
 
 from tsuzuki.engine.role import Role
+from tsuzuki.model.abilities import Abilities
+from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store import workers
 from tsuzuki.store.sql.database import Connection
 from tsuzuki.store.wakeups import channels
@@ -25,6 +27,7 @@ class WorkerIdentity:
     capacity: int
     tags: frozenset[str]
     software_version: str
+    only_job: str | None = None
 
     @property
     def process(self) -> str:
@@ -40,12 +43,18 @@ def new_identity(role: Role, *, software_version: str) -> WorkerIdentity:
         pid=pid,
         capacity=role.capacity,
         tags=role.tags,
+        only_job=role.only_job,
         software_version=software_version,
     )
 
 
-def register(connection: Connection, worker: WorkerIdentity) -> None:
-    """From now on the leader may assign runs to it."""
+def register(
+    connection: Connection,
+    worker: WorkerIdentity,
+    abilities: Abilities | None = None,
+    works_by: EngineSettings | None = None,
+) -> None:
+    """From now on the leader may assign runs to it: those that it can execute, or any without `abilities`."""
     workers.register(
         connection,
         worker_id=worker.id,
@@ -53,6 +62,9 @@ def register(connection: Connection, worker: WorkerIdentity) -> None:
         pid=worker.pid,
         capacity=worker.capacity,
         tags=worker.tags,
+        only_job=worker.only_job,
+        abilities=abilities,
+        works_by=works_by,
         software_version=worker.software_version,
     )
     channels.notify(connection, Channel.LEADER)

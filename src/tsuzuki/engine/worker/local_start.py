@@ -27,11 +27,19 @@ class LocalStart:
         *,
         term: Term,
         known: Mapping[int, Job],
+        bulk_cancels: int = 0,
     ) -> frozenset[int]:
-        """Assign these runs to the worker and start them. `known` has their jobs. Returns which moved."""
+        """Assign these runs to the worker and start them. `known` has their jobs. Returns which moved: none if a bulk
+        cancel was confirmed since they were chosen, when `bulk_cancels` of them were."""
         if not runs or self.worker_id is None:
             return NOTHING
-        orders = moves.assign_and_start(connection, term=term, worker_id=self.worker_id, runs=runs)
+        orders = moves.assign_and_start(
+            connection,
+            term=term,
+            worker_id=self.worker_id,
+            runs=runs,
+            bulk_cancels=bulk_cancels,
+        )
         wanted = [orders[run.id] for run in runs if run.id in orders]
         self.tasks = load_tasks(connection, wanted, known)
         return frozenset(orders)

@@ -5,8 +5,9 @@ Each run's log has a limit too: see `run_log`. What is buffered is written toget
 """
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 from tsuzuki.engine.task import Task
 from tsuzuki.engine.worker.run_log import RunLog
@@ -43,6 +44,23 @@ class BufferedOutput:
     def __bool__(self) -> bool:
         return bool(self.lines or self.reports)
 
+    @property
+    def run_ids(self) -> set[int]:
+        return {*self.reports, *(run.id for run, _ in self.lines)}
+
+    def add(self, other: "BufferedOutput") -> None:
+        self.lines += other.lines
+        self.reports.update(other.reports)
+
+    def by_run(self) -> "dict[int, BufferedOutput]":
+        """Each run's own."""
+        parts = {run_id: BufferedOutput() for run_id in self.run_ids}
+        for run, line in self.lines:
+            parts[run.id].lines.append((run, line))
+        for run_id, report in self.reports.items():
+            parts[run_id].reports[run_id] = report
+        return parts
+
 
 class OutputBuffer:
     """Filled by handlers from any thread, emptied by the worker."""
@@ -62,8 +80,11 @@ class OutputBuffer:
         self._output = BufferedOutput()
         self._buffered_bytes = 0
         self._logs: dict[int, RunLog] = {}
+        self._report_numbers = count(1)
         self._last_reports: dict[int, ProgressReport] = {}
         """Of each run, wherever it is by now."""
+        self._stored_reports: dict[int, ProgressReport] = {}
+        """Of each run the last one that a handler's transaction has committed."""
 
     def __bool__(self) -> bool:
         with self._taken:
@@ -113,8 +134,13 @@ class OutputBuffer:
                 hint="Count in whole numbers from 0 on; leave the total out if it is unknown.",
                 code="progress",
             )
-        report = ProgressReport(run=task.started, processed=processed, total=total)
         with self._taken:
+            report = ProgressReport(
+                run=task.started,
+                processed=processed,
+                total=total,
+                number=next(self._report_numbers),
+            )
             self._output.reports[task.started.id] = report
             self._last_reports[task.started.id] = report
 
@@ -126,32 +152,35 @@ class OutputBuffer:
             self._taken.notify_all()
             return output
 
-    def take_progress(self, run_id: int) -> ProgressReport | None:
-        """One run's progress, to be written in a transaction of its own."""
+    def unstored_progress(self, run_id: int) -> ProgressReport | None:
+        """One run's last report, to be written in a transaction of its handler; None if one has stored it. The worker
+        may be writing it at the same time."""
         with self._taken:
-            return self._output.reports.pop(run_id, None)
+            report = self._last_reports.get(run_id)
+            return None if self._stored_reports.get(run_id) is report else report
+
+    def progress_stored(self, reports: Iterable[ProgressReport]) -> None:
+        """These reports are committed, and need not be written again."""
+        with self._taken:
+            for report in reports:
+                run_id = report.run.id
+                if self._last_reports.get(run_id) is report:
+                    self._stored_reports[run_id] = report
+                    self._output.reports.pop(run_id, None)
 
     def put_back(self, output: BufferedOutput) -> None:
-        """The transaction failed: keep what it should have written, in order."""
+        """It was not written, because the transaction failed or rows were locked: keep it, in order. Of progress only
+        what is still a run's last report, and not stored: the handler may have written it, or a newer one, in its own
+        transaction since."""
         with self._taken:
             self._output.lines[:0] = output.lines
-            self._put_back_progress(output.reports.values())
+            for report in output.reports.values():
+                is_last = self._last_reports.get(report.run.id) is report
+                if is_last and self._stored_reports.get(report.run.id) is not report:
+                    self._output.reports[report.run.id] = report
             self._buffered_bytes += sum(
                 len(line.body) + LINE_OVERHEAD_BYTES for _, line in output.lines
             )
-
-    def put_back_progress(self, output: BufferedOutput, run_ids: Collection[int]) -> None:
-        """The rows of these runs were locked: keep their progress."""
-        with self._taken:
-            reports = output.reports
-            self._put_back_progress(reports[run_id] for run_id in run_ids if run_id in reports)
-
-    def _put_back_progress(self, reports: Iterable[ProgressReport]) -> None:
-        """Only what is still a run's last report: a newer one may have been written since, by the handler itself in
-        its transaction."""
-        for report in reports:
-            if self._last_reports.get(report.run.id) is report:
-                self._output.reports[report.run.id] = report
 
     def forget(self, run_ids: Sequence[int]) -> None:
         """These runs have ended."""
@@ -159,21 +188,29 @@ class OutputBuffer:
             for run_id in run_ids:
                 self._logs.pop(run_id, None)
                 self._last_reports.pop(run_id, None)
+                self._stored_reports.pop(run_id, None)
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, int) and 0 <= value <= COUNT_MAX
+    # Not a bool, though that is an int: PostgreSQL cannot store it as a number.
+    return type(value) is int and 0 <= value <= COUNT_MAX
 
 
 def write_output(
     connection: Connection, output: BufferedOutput, *, worker_id: str
-) -> frozenset[int]:
-    """Into the worker's transaction, before the ends of the same runs. Returns the runs whose progress was not
-    stored because another transaction holds their row."""
-    logs.append(connection, worker_id=worker_id, lines=output.lines)
+) -> BufferedOutput:
+    """Into the worker's transaction, before the ends of the same runs. Returns what was not stored because another
+    transaction holds the row of its run, and is to be tried again."""
     reports = output.reports
+    not_added = logs.append(connection, worker_id=worker_id, lines=output.lines)
     stored = progress.report_progress(
         connection, worker_id=worker_id, reports=list(reports.values())
     )
-    left = [report.run for run_id, report in reports.items() if run_id not in stored]
-    return ownership.still_owned(connection, worker_id=worker_id, runs=left)
+    lines = [(run, line) for run, line in output.lines if run.id in not_added] if not_added else []
+    left = [report for run_id, report in reports.items() if run_id not in stored]
+    runs = {*(run for run, _ in lines), *(report.run for report in left)}
+    owned = ownership.still_owned(connection, worker_id=worker_id, runs=sorted(runs))
+    return BufferedOutput(
+        lines=[(run, line) for run, line in lines if run.id in owned],
+        reports={report.run.id: report for report in left if report.run.id in owned},
+    )

@@ -5,6 +5,7 @@ from typing import assert_never
 
 from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
 from tsuzuki.engine.task import Task
+from tsuzuki.model.run_limits import cut_error
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.model.visible_text import neutralise
 from tsuzuki.store.runs.moves import RunEnd
@@ -22,7 +23,11 @@ def run_end_of(task: Task, outcome: Outcome) -> RunEnd | None:
             return RunEnd(run=task.started, state=RunState.SUCCEEDED, result=result)
         case Failed(reason=reason, error=error, result=result):
             return RunEnd(
-                run=task.started, state=RunState.FAILED, reason=reason, error=error, result=result
+                run=task.started,
+                state=RunState.FAILED,
+                reason=reason,
+                error=cut_error(error),
+                result=result,
             )
         case Stopped(cause=cause):
             return _end_of_stopped(task, cause)
@@ -34,6 +39,10 @@ def _end_of_stopped(task: Task, cause: StopCause) -> RunEnd | None:
     match cause:
         case StopCause.FENCED:
             return None
+        case StopCause.CANCELED:
+            return RunEnd(run=task.started, state=RunState.CANCELED, reason=Reason.OPERATOR)
+        case StopCause.REPLACED:
+            return RunEnd(run=task.started, state=RunState.CANCELED, reason=Reason.REPLACED)
         case StopCause.TIMEOUT:
             error = f"it ran longer than {task.spec.timeout_seconds} s"
             state, reason = RunState.TIMED_OUT, Reason.TIMEOUT

@@ -8,6 +8,7 @@ from tsuzuki.engine.worker.output_buffer import OutputBuffer
 from tsuzuki.model.errors import Fenced
 from tsuzuki.store.runs import ownership, progress
 from tsuzuki.store.sql.database import Connection, Database, Use
+from tsuzuki.store.sql.write_hold import LockUser
 
 
 class WorkerRunIO:
@@ -31,16 +32,18 @@ class WorkerRunIO:
     @contextmanager
     def transaction(self, task: Task) -> Iterator[Connection]:
         """Rows and progress in one transaction, behind the fence: it first locks the run as ours, and
-        raises `Fenced` if it is not."""
+        raises `Fenced` if it is not. The run's last report is written here even if the worker has taken it: it may
+        write it later, or never."""
         with (
             self._database.used_for(Use.UNBOUNDED),
-            self._database.write() as connection,
+            self._database.write(user=LockUser(task.run.id, task.job_name)) as connection,
         ):
             self._require_ownership(connection, task)
             yield connection
-            report = self._output.take_progress(task.started.id)
-            if report is not None:
-                progress.report_progress(connection, worker_id=self._worker_id(), reports=[report])
+            report = self._output.unstored_progress(task.started.id)
+            reports = [] if report is None else [report]
+            progress.report_progress(connection, worker_id=self._worker_id(), reports=reports)
+        self._output.progress_stored(reports)
 
     def _require_ownership(self, connection: Connection, task: Task) -> None:
         if not ownership.lock_if_owned(connection, worker_id=self._worker_id(), run=task.started):

@@ -10,7 +10,9 @@ from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
-from tsuzuki.engine.output_lines import split_lines, text_of
+from tsuzuki.engine.output_lines import pieces_of, split_lines, text_of
+from tsuzuki.model.run_limits import LOG_LINE_BYTES_MAX
+from tsuzuki.model.storable_text import storable
 from tsuzuki.store.logs import LogLine
 
 TAIL_FRACTION = 5
@@ -53,7 +55,14 @@ class RunLog:
         self._missing_bytes = 0
 
     def add(self, at: datetime, stream: str, content: str | bytes, *, cap: int) -> list[LogLine]:
-        """Add a line, or the output of a process; returns the lines to be stored now."""
+        """Add a line, or the output of a process; returns the lines to be stored now. A line that is too long becomes
+        several."""
+        if isinstance(content, str) and _is_too_long(content):
+            pieces = pieces_of(storable(content).encode("utf-8"))
+            return [line for one in pieces for line in self._add(at, stream, text_of(one), cap)]
+        return self._add(at, stream, content, cap)
+
+    def _add(self, at: datetime, stream: str, content: str | bytes, cap: int) -> list[LogLine]:
         if self._is_head_full:
             return self._add_to_tail(at, stream, content, cap)
         if isinstance(content, str):
@@ -130,7 +139,11 @@ def _block(at: datetime, stream: str, content: str | bytes) -> _Block:
 
 
 def _size(content: str | bytes) -> int:
-    return 1 + len(content.encode("utf-8", "replace") if isinstance(content, str) else content)
+    return 1 + len(storable(content).encode("utf-8") if isinstance(content, str) else content)
+
+
+def _is_too_long(line: str) -> bool:
+    return len(line) > LOG_LINE_BYTES_MAX // 4 and _size(line) > LOG_LINE_BYTES_MAX + 1
 
 
 def _lines_of(block: _Block) -> Iterator[_KeptLine]:

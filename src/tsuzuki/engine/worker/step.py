@@ -4,8 +4,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from tsuzuki.engine.outcome import StopCause
 from tsuzuki.engine.task import Task
 from tsuzuki.engine.worker.local_leader import NOT_REFILLED, Refilled
+from tsuzuki.engine.worker.output_buffer import BufferedOutput
 from tsuzuki.model.states import RunState
 from tsuzuki.store.runs.moves import RunEnd
 
@@ -13,18 +15,30 @@ from tsuzuki.store.runs.moves import RunEnd
 @dataclass(kw_only=True)
 class WorkerStep:
     """`ended` and `refused` are ends that the database accepted and refused; `started` now execute here;
-    `lost` execute here, but this worker does not own them any more; of those `locked` another transaction held
-    the row, so that progress or an end was not written yet; `polled` says that ownership was checked, `refilled`
-    what was assigned in the same transaction."""
+    `stopped` execute here, and are to be stopped for a cause; of those `locked` another transaction held
+    the row, so that lines, progress or an end was not written yet; `unwritten` are such lines and progress; `polled`
+    says that ownership was checked, `refilled` what was assigned in the same transaction. `problem` is an error after
+    which as much as possible was stored, and `replaced` counts what the database refused: see `storing_singly`."""
 
     ended: list[tuple[Task, RunEnd]] = field(default_factory=list)
     refused: list[Task] = field(default_factory=list)
     started: list[Task] = field(default_factory=list)
-    lost: list[Task] = field(default_factory=list)
+    stopped: list[tuple[Task, StopCause]] = field(default_factory=list)
     locked: frozenset[int] = frozenset()
+    unwritten: BufferedOutput = field(default_factory=BufferedOutput)
     retries: int = 0
     polled: bool = False
     refilled: Refilled = NOT_REFILLED
+    problem: Exception | None = None
+    replaced: int = 0
+
+    def add(self, other: "WorkerStep") -> None:
+        """What another transaction of the same step has stored."""
+        self.ended += other.ended
+        self.refused += other.refused
+        self.locked |= other.locked
+        self.unwritten.add(other.unwritten)
+        self.retries += other.retries
 
     @cached_property
     def ends(self) -> Counter[tuple[str, RunState]]:
@@ -35,6 +49,11 @@ class WorkerStep:
             bad = [one for one in self.ended if one[1].state is not RunState.SUCCEEDED]
             ends.update((task.spec.name, end.state) for task, end in bad)
         return ends
+
+    @property
+    def lost(self) -> list[Task]:
+        """They execute here, but this worker does not own them any more."""
+        return [task for task, cause in self.stopped if cause is StopCause.FENCED]
 
     @property
     def did_something(self) -> bool:

@@ -95,9 +95,9 @@ class WorkerSteps:
         """How runs that were executed here have ended."""
 
     def register(self) -> None:
-        asked_at = self._clock.monotonic()
-        self._worker.register()
-        self._heartbeat.renew(asked_at)
+        asked_at, settings = self._clock.monotonic(), self._settings()
+        self._worker.register(settings)
+        self._heartbeat.renew(asked_at, settings)
 
     def live_worker_id(self) -> str | None:
         """Our worker, while it may go on with what it runs."""
@@ -121,6 +121,8 @@ class WorkerSteps:
         if step.ended:
             self._ended_at = now
         self._report(step)
+        if step.problem is not None:
+            raise step.problem
         # A leader may judge us by new settings already. After the tick, because an unreachable database
         # must not keep it from stopping what has run too long.
         self._settings.refresh()
@@ -167,6 +169,11 @@ class WorkerSteps:
             self._on_detached(worker_id)
         return WATCH_SECONDS
 
+    def read_silence_step(self) -> float:
+        """A heartbeat that waits for the write lock of an SQLite file is not silence."""
+        is_ours = not (self._is_detached or self.drained.is_set())
+        return self._heartbeat.read_silence() if is_ours else WATCH_SECONDS
+
     def _wait_seconds(self) -> float:
         poll = self._settings().poll_interval_seconds * self._jitter.uniform(0.8, 1.2)
         waits = [poll * (LISTENING_FACTOR if self._listener.is_open else 1.0)]
@@ -207,12 +214,12 @@ class WorkerSteps:
             self.leave()
             return
         identity = self._new_identity()
-        asked_at = self._clock.monotonic()
-        if not self._worker.reregister(identity):
+        asked_at, settings = self._clock.monotonic(), self._settings()
+        if not self._worker.reregister(identity, settings):
             return
         if self._leaving.is_set():
             self._worker.stop_accepting()
-        self._heartbeat.renew(asked_at)
+        self._heartbeat.renew(asked_at, settings)
         self._is_detached = False
         log.info("attached again", worker=identity.id)
 

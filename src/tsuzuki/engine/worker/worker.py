@@ -9,6 +9,9 @@ Every run that is RUNNING in our name enters the slots through one queue, `_adop
 worker's own thread: what we started, what the leader of our own process started for us (`local_start`), and
 what we find again after a lost reply.
 
+An error that is not about reaching the database may be due to one run's values: then each run is stored in a
+transaction of its own (`storing_singly`).
+
 If the reply to a transaction is lost, we do not know whether it was committed. The next tick reconciles:
 ends that were accepted are not accepted twice, and runs that were started in our name are adopted. A commit
 may still be under way by then, so for a while every poll reconciles.
@@ -27,12 +30,15 @@ from tsuzuki.engine.worker.identity import WorkerIdentity, register
 from tsuzuki.engine.worker.local_leader import LocalLeader, NoLocalLeader, Refill
 from tsuzuki.engine.worker.local_start import LocalStart, load_tasks
 from tsuzuki.engine.worker.output_buffer import BufferedOutput, OutputBuffer, write_output
-from tsuzuki.engine.worker.ownership_check import lost_of
+from tsuzuki.engine.worker.ownership_check import to_stop
 from tsuzuki.engine.worker.run_end import run_end_of
 from tsuzuki.engine.worker.run_io import WorkerRunIO
 from tsuzuki.engine.worker.slots import Slots
 from tsuzuki.engine.worker.step import WorkerStep
+from tsuzuki.engine.worker.storing_singly import store_singly
+from tsuzuki.model.abilities import Abilities
 from tsuzuki.model.clock import Clock
+from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import WorkOrder
 from tsuzuki.model.settings import EngineSettings
@@ -70,6 +76,7 @@ class Worker:
         random: Random,
         settings: Callable[[], EngineSettings],
         wake: Callable[[], None],
+        abilities: Callable[[], Abilities | None] = lambda: None,
     ) -> None:
         self.identity = identity
         self.accepting = True
@@ -80,6 +87,7 @@ class Worker:
         self._random = random
         self._settings = settings
         self._wake = wake
+        self._abilities = abilities
         self.leader: LocalLeader = NoLocalLeader()
         """Of this process, if it may lead."""
         self.output = OutputBuffer(clock=clock, settings=settings, wake=wake)
@@ -119,11 +127,11 @@ class Worker:
 
     # --- joining and leaving --------------------------------------------------------------------
 
-    def register(self) -> None:
+    def register(self, works_by: EngineSettings | None = None) -> None:
         with self._database.write() as connection:
-            register(connection, self.identity)
+            register(connection, self.identity, self._abilities(), works_by)
 
-    def reregister(self, identity: WorkerIdentity) -> bool:
+    def reregister(self, identity: WorkerIdentity, works_by: EngineSettings | None = None) -> bool:
         """Join under a new id, after having been detached. False, and nothing has changed, if anything
         still runs: the leader may have started something in our name at the last moment."""
         with self._local_start_lock:
@@ -134,7 +142,7 @@ class Worker:
                 # What was assigned to it at the last moment: it would wait until the leader notices its silence.
                 self._hand_back(connection)
                 workers.retire_id(connection, self.identity.id)
-                register(connection, identity)
+                register(connection, identity, self._abilities(), works_by)
             self.identity = identity
         self._slots.accept_again()
         # An operator may have drained the former id, and no heartbeat has read that yet; even if it was declared
@@ -217,19 +225,24 @@ class Worker:
         reconciles = self._must_reconcile or (poll and self._may_be_unconfirmed())
         if not (ends or output or poll or reconciles):
             return step
-        with (
-            nullcontext() if reconciles else self._refilling(ends) as refill,
-            self._local_start_lock if reconciles else nullcontext(),
-        ):
-            try:
-                self._transact(step, ends, output, poll=poll, reconciles=reconciles, refill=refill)
-            except BaseException:
+        try:
+            with (
+                nullcontext() if reconciles else self._refilling(ends) as refill,
+                self._local_start_lock if reconciles else nullcontext(),
+            ):
+                try:
+                    self._transact(
+                        step, ends, output, poll=poll, reconciles=reconciles, refill=refill
+                    )
+                finally:
+                    self._being_started = 0
+        except BaseException as problem:
+            self._on_unknown_commit()
+            if isinstance(problem, Unreachable) or not isinstance(problem, Exception):
                 self.output.put_back(output)
-                self._on_unknown_commit()
                 raise
-            finally:
-                self._being_started = 0
-        self._settle(step, output)
+            return self._store_singly(ends, output, problem)
+        self._settle(step)
         return step
 
     def has_outcomes(self) -> bool:
@@ -283,13 +296,13 @@ class Worker:
     ) -> None:
         started: list[Task] = []
         with self._database.write() as connection:
-            step.locked = write_output(connection, output, worker_id=self.identity.id)
+            step.unwritten = write_output(connection, output, worker_id=self.identity.id)
             self._finish(connection, ends, step)
             if reconciles:
                 started += self._reconcile(connection)
             if poll and self._slots:
                 going_on = [t for t in self._slots.tasks() if t.started.id not in self._unsaved]
-                step.lost = lost_of(connection, going_on, worker_id=self.worker_id)
+                step.stopped = to_stop(connection, going_on, worker_id=self.worker_id)
             free = self.free + len(step.ended) + len(step.refused) - len(started)
             if not self.accepting and poll:
                 self._decline(connection)
@@ -305,7 +318,8 @@ class Worker:
         self._adopted_next.extend(started)
 
     def _finish(self, connection: Connection, ends: Sequence[Ended], step: WorkerStep) -> None:
-        """The progress of a run is stored before its end, so while that cannot be, the end waits too."""
+        """Lines and progress of a run are stored before its end, so while they cannot be, the end waits too."""
+        step.locked = frozenset(step.unwritten.run_ids)
         finished = finish(
             connection,
             [one for one in ends if one.run_id not in step.locked],
@@ -318,6 +332,31 @@ class Worker:
         step.refused = [one.task for one in finished.refused]
         step.locked |= {one.run_id for one in finished.locked}
         step.retries = finished.retries
+
+    def _store_singly(
+        self, ends: Sequence[Ended], output: BufferedOutput, problem: Exception
+    ) -> WorkerStep:
+        """After an error that is not about reaching the database: a retry of the whole may fail the same way. Without
+        anything that was refused the cause is elsewhere, and the step has the problem."""
+        left = output.by_run()
+        try:
+            step = store_singly(self._store, left, ends, now=self._clock.now())
+        finally:
+            for part in left.values():
+                self.output.put_back(part)
+        if not step.replaced:
+            step.problem = step.problem or problem
+        self._settle(step)
+        return step
+
+    def _store(self, output: BufferedOutput, ends: Sequence[Ended]) -> WorkerStep:
+        step = WorkerStep()
+        with self._database.write() as connection:
+            step.unwritten = write_output(connection, output, worker_id=self.identity.id)
+            self._finish(connection, ends, step)
+            if step.ended:
+                channels.notify(connection, Channel.LEADER)
+        return step
 
     def _refilling(self, ends: Sequence[Ended]) -> AbstractContextManager[Refill | None]:
         """Only with few ends, for which a commit of its own would cost most; and not while an error may repeat: the
@@ -374,17 +413,17 @@ class Worker:
                 self._unsaved[task.started.id] = Ended(task, end, outcome)
         return list(self._unsaved.values())
 
-    def _settle(self, step: WorkerStep, output: BufferedOutput) -> None:
+    def _settle(self, step: WorkerStep) -> None:
         """After the commit: free the slots of what ended, stop what was lost, adopt what was started."""
-        if step.locked:
-            self.output.put_back_progress(output, step.locked)
+        if step.unwritten:
+            self.output.put_back(step.unwritten)
         self.locked_ends = step.locked & self._unsaved.keys()
         over = [*(task for task, _ in step.ended), *step.refused]
         for task in over:
             self._unsaved.pop(task.started.id, None)
         self._release(over)
-        for task in step.lost:
-            self._slots.stop(task.started.id, StopCause.FENCED)
+        for task, cause in step.stopped:
+            self._slots.stop(task.started.id, cause)
         step.started = self._adopt()
 
     def _release(self, tasks: Sequence[Task]) -> None:

@@ -1,6 +1,7 @@
 """Whom a principal may act on: itself, or others if it manages access and has every right that they have."""
 
 import re
+from collections.abc import Collection
 
 from tsuzuki.model.access import Principal, Right, Role
 from tsuzuki.model.errors import NotPermitted, UsageError
@@ -43,6 +44,17 @@ def require_grantable(by: Principal, role: Role, scopes: frozenset[Right] | None
         hint="Choose a lower role, or name scopes that you have.",
         code="grant_refused",
     )
+
+
+def require_no_more(by: Principal, rights: Collection[Right]) -> None:
+    """Raise `NotPermitted` if a user or a token, which `by` wants to change, has a right that `by` has not."""
+    missing = ", ".join(sorted(frozenset(rights) - by.rights))
+    if missing:
+        raise NotPermitted(
+            f"{by.actor} cannot change what has more rights than itself: {missing}",
+            hint="An admin can do it.",
+            code="grant_refused",
+        )
 
 
 def check_name(name: str, *, what: str) -> str:

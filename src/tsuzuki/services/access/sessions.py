@@ -15,7 +15,7 @@ from tsuzuki.model.access import Principal, Right
 from tsuzuki.model.errors import NotAuthenticated, NotFound
 from tsuzuki.services.access.last_use import LastUse
 from tsuzuki.services.access.passwords import Passwords
-from tsuzuki.services.access.permissions import is_own, manages, require
+from tsuzuki.services.access.permissions import is_own, manages, require, require_no_more
 from tsuzuki.services.access.sign_in_limits import (
     SignInKeys,
     count_attempt,
@@ -99,11 +99,15 @@ class Sessions:
         with self._database.write() as connection:
             limited = count_attempt(self._database, connection, keys)
             user = _user_named(connection, name)
+            if limited is not None and limited.is_first:
+                _note_refusal(connection, user, place, limited.error)
         if limited is not None:
-            raise limited
+            raise limited.error
         checked = self._passwords.check(password, user.password_hash if user else None)
         if user is None or not checked.is_right:
-            raise _refused()
+            with self._database.write() as connection:
+                _note_refusal(connection, user, place, refusal := _refused())
+            raise refusal
         secret = credentials.new_session_secret()
         with self._database.write() as connection:
             if not users.note_sign_in(connection, user, checked.password_hash):
@@ -139,6 +143,8 @@ class Sessions:
         with self._database.write() as connection:
             found = sessions.get(connection, session_id, idle_seconds=self._idle_seconds)
             may_end = found is not None and (manages(by) or is_own(by, found.user_id))
+            if found is not None and may_end and not is_own(by, found.user_id):
+                require_no_more(by, found.user_role.rights)
             if found is None or not may_end or not sessions.end(connection, session_id):
                 raise NotFound(f"there is no session {session_id}", code="session_not_found")
             _note_end(connection, by.actor, found.id, found.user_name)
@@ -237,6 +243,7 @@ def _sought_user(connection: Connection, by: Principal, name: str | None) -> Use
         found = _user_named(connection, name)
         if found is not None and not is_own(by, found.id):
             require(by, Right.ACCESS_MANAGE)
+            require_no_more(by, found.role.rights)
     if found is None:
         raise NotFound("there is no such user", hint="See: tsuzuki user ls", code="user_not_found")
     return found
@@ -277,6 +284,24 @@ def _refused() -> NotAuthenticated:
 
 def _not_signed_in(code: str) -> NotAuthenticated:
     return NotAuthenticated("this session has ended", hint="Sign in again.", code=code)
+
+
+def _note_refusal(
+    connection: Connection, user: User | None, place: SignInPlace, refusal: NotAuthenticated
+) -> None:
+    """A name that no user has is not stored: it may be a password that was typed into the wrong field."""
+    from tsuzuki.engine.log import log  # noqa: PLC0415 -- slow to load, and rarely needed
+
+    name = "unknown" if user is None else user.name
+    log.warning(refusal.specific_code, user=name, address=place.address)
+    audit.record(
+        connection,
+        actor="anonymous",
+        action="session.refuse",
+        object_type="user",
+        object_id=name,
+        after={"address": _cut(place.address), "code": refusal.specific_code},
+    )
 
 
 def _note_end(connection: Connection, actor: str, session_id: int, user: str) -> None:

@@ -29,19 +29,29 @@ class SignInKeys:
 def keys_of(name: str, address: str | None) -> SignInKeys:
     return SignInKeys(
         name=credentials.hash_of(f"name {name.casefold()}"),
-        address=credentials.hash_of(f"address {_network(address)}"),
+        address=credentials.hash_of(f"address {network_of(address)}"),
     )
 
 
-def count_attempt(
-    database: Database, connection: Connection, keys: SignInKeys
-) -> NotAuthenticated | None:
-    """Count an attempt. Answers the error if it is one too many; to be raised after the count is committed."""
+@dataclass(frozen=True, kw_only=True)
+class Limited:
+    """An attempt that is one too many. `error` is to be raised after the count is committed."""
+
+    error: NotAuthenticated
+    is_first: bool
+    """Whether it is the first one after which attempts on the name, or from the address, are refused."""
+
+
+def count_attempt(database: Database, connection: Connection, keys: SignInKeys) -> Limited | None:
+    """Count an attempt. None if the password may be checked."""
     for key, limit in ((keys.address, BY_ADDRESS_MAX), (keys.name, BY_NAME_MAX)):
         attempts = sign_in_attempts.count(connection, key, window_seconds=WINDOW_SECONDS)
         if attempts.count > limit:
             left = attempts.window_ends_at - database.now(connection)
-            return _limited(max(left.total_seconds(), 1.0))
+            return Limited(
+                error=_limited(max(left.total_seconds(), 1.0)),
+                is_first=attempts.count == limit + 1,
+            )
         if attempts.count == 1:
             sign_in_attempts.delete_over(connection)
     return None
@@ -64,7 +74,7 @@ def _limited(seconds: float) -> NotAuthenticated:
     )
 
 
-def _network(address: str | None) -> str:
+def network_of(address: str | None) -> str:
     """What one client has: an IPv4 address, or a network of IPv6 addresses."""
     try:
         parsed = ipaddress.ip_address((address or "").partition("%")[0])

@@ -23,6 +23,7 @@ from tsuzuki.services.access.permissions import (
     manages,
     require,
     require_grantable,
+    require_no_more,
 )
 from tsuzuki.store import audit
 from tsuzuki.store.access import tokens, users
@@ -160,9 +161,12 @@ class Tokens:
 
     def revoke(self, token: str, *, by: Principal) -> RevokedToken:
         """Revoke a token by its id or its name, with all that were made with it; they are refused from now on.
-        Raises `NotFound`, also for a token that `by` may not see, and `Conflict` if it was revoked before."""
+        Raises `NotFound`, also for a token that `by` may not see, `NotPermitted` for one with more rights, and
+        `Conflict` if it was revoked before."""
         with self._database.write() as connection:
             found = self._of(connection, token, by)
+            if not _is_of(by, found):
+                require_no_more(by, _principal(found).rights)
             ids = tokens.revoke(connection, found.id, actor=by.actor)
             if ids is None:
                 raise Conflict(

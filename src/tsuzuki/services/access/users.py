@@ -179,7 +179,7 @@ class Users:
         with self._database.write() as connection:
             limited = count_attempt(self._database, connection, keys)
         if limited is not None:
-            raise limited
+            raise limited.error
         if not self._passwords.check(current, user.password_hash).is_right:
             raise NotAuthenticated("the current password is wrong", code="password_wrong")
         with self._database.write() as connection:

@@ -7,11 +7,17 @@ from datetime import datetime
 from typing import Any
 
 from tsuzuki.model.job import Job
-from tsuzuki.model.run import Run, Transition
+from tsuzuki.model.run import CancelRequest, Run, Transition
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.store.reader import statements
 from tsuzuki.store.reader.connection import CannotRead, Send, connect
-from tsuzuki.store.rows import TRANSITION_COLUMNS, job_from, run_from, transition_from
+from tsuzuki.store.rows import (
+    TRANSITION_COLUMNS,
+    cancel_request_from,
+    job_from,
+    run_from,
+    transition_from,
+)
 from tsuzuki.store.sql.stored_values import from_json, from_text, in_utc
 
 TIMES = frozenset(
@@ -19,7 +25,7 @@ TIMES = frozenset(
     for kind in (Job, Run, Transition)
     for field in fields(kind)
     if field.type in (datetime, datetime | None)
-)
+) | {"requested_at"}
 JSON = frozenset({"options", "arguments", "schedule", "retry", "tags", "result"})
 FLAGS = frozenset({"enabled"})
 """The columns whose values the database stores in another form than the model has them."""
@@ -61,6 +67,10 @@ class StoredRows:
     def history(self, run_id: int) -> list[Transition]:
         rows = self._rows(statements.HISTORY, (run_id,), TRANSITION_COLUMNS)
         return [transition_from(row) for row in rows]
+
+    def cancel_request(self, run_id: int) -> CancelRequest | None:
+        rows = self._rows(statements.CANCEL_REQUEST, (run_id,), statements.CANCEL_REQUEST_COLUMNS)
+        return next((cancel_request_from(row) for row in rows), None)
 
     def _one_run(self, sql: str, value: Any) -> Run | None:
         return next(

@@ -39,6 +39,11 @@ _RUNS = (
     "JOIN job_definitions ON job_definitions.id = job_runs.job_definition_id"
 )
 RUN_BY_ID = f"{_RUNS} WHERE job_runs.id = ?"
+CANCEL_REQUEST_COLUMNS = ("run_id", "reason", "requested_by", "requested_at")
+CANCEL_REQUEST = (
+    f"SELECT {_of('run_cancel_requests', CANCEL_REQUEST_COLUMNS)} FROM run_cancel_requests "
+    "WHERE run_cancel_requests.run_id = ?"
+)
 RUN_BY_KEY = f"{_RUNS} WHERE job_runs.idempotency_key = ?"
 HISTORY = (
     f"SELECT {_of('job_run_transitions', TRANSITION_COLUMNS)} FROM job_run_transitions "

@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
+from tsuzuki.model.abilities import Abilities
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.store.liveness import has_recent_heartbeat
@@ -33,6 +34,7 @@ from tsuzuki.store.runs.queue import DUE, DueRun
 from tsuzuki.store.runs.states import HELD
 from tsuzuki.store.schema.tables import job_runs, workers
 from tsuzuki.store.sql.prepared import AnyConnection, execute
+from tsuzuki.store.sql.types import UtcTime
 from tsuzuki.store.sql.value_list import in_long_list
 
 
@@ -51,6 +53,10 @@ class WorkerCapacity(NamedTuple):
     id: str
     capacity: int
     tags: frozenset[str]
+    only_job: str | None = None
+    """The one job that it may have; None: any."""
+    abilities: Abilities | None = None
+    """What it can execute; None: anything."""
 
 
 class Capacity(NamedTuple):
@@ -95,9 +101,12 @@ _COLUMNS: dict[str, TypeEngine[Any]] = {
     "runs": BigInteger(),
     "capacity": Integer(),
     "tags": workers.c.tags.type,
+    "only_job": Text(),
+    "abilities": Text(),
     "run_id": BigInteger(),
     "version": Integer(),
     "job_version": Integer(),
+    "job_updated_at": UtcTime(),
 }
 
 
@@ -115,6 +124,8 @@ _ATTACHED = _part(
     worker_id=workers.c.id,
     capacity=workers.c.capacity,
     tags=workers.c.tags,
+    only_job=workers.c.only_job,
+    abilities=workers.c.abilities,
 )
 _HELD_BY_JOB = (job_runs.c.assigned_worker_id, job_runs.c.job_definition_id)
 _HELD_PART = _part(
@@ -125,7 +136,11 @@ _HELD_PART = _part(
 )
 _MOST_URGENT = DUE.limit(1).subquery()
 _DUE_COLUMNS = dict(
-    zip(("run_id", "version", "job_id", "key", "job_version"), _MOST_URGENT.c, strict=True)
+    zip(
+        ("run_id", "version", "job_id", "key", "job_version", "job_updated_at"),
+        _MOST_URGENT.c,
+        strict=True,
+    )
 )
 _HAS_ITS_KEY = and_(
     job_runs.c.job_definition_id == _DUE_COLUMNS["job_id"],
@@ -166,11 +181,24 @@ def _capacity(rows: Sequence[Sequence[Any]]) -> Capacity:
     held: list[Sequence[Any]] = []
     due: DueRun | None = None
     by_key: dict[tuple[int, str], int] = {}
-    for worker_id, job_id, key, runs, capacity, tags, run_id, version, job_version in rows:
+    for (
+        worker_id,
+        job_id,
+        key,
+        runs,
+        capacity,
+        tags,
+        only_job,
+        abilities,
+        run_id,
+        version,
+        *edition,
+    ) in rows:
         if capacity is not None:
-            attached.append(WorkerCapacity(worker_id, capacity, frozenset(tags)))
+            can = Abilities.from_text(abilities)
+            attached.append(WorkerCapacity(worker_id, capacity, frozenset(tags), only_job, can))
         elif run_id is not None:
-            due = DueRun(RunRef(run_id, version), job_id, key, job_version)
+            due = DueRun(RunRef(run_id, version), job_id, key, *edition)
             by_key = {} if key is None else {(job_id, key): runs}
         else:
             held.append((worker_id, job_id, None, runs))

@@ -1,7 +1,7 @@
 """Transitions since a position: each of them exactly once, also for another process that continues from there.
 
-SQLite commits one transaction after the other, and a move takes its time inside it: the order of (at, run, version) is
-the order of commits, and a position is the last row that was read.
+SQLite commits one transaction after the other, and a trigger numbers the rows (`seq`): a position is the last row that
+was read. Its time would not do, because a clock may be set back.
 
 PostgreSQL commits in any order: a row with an older time may become visible later. There a position is a snapshot of
 the server (`pg_current_snapshot`). What is new are the rows whose transaction that snapshot does not show, at any time.
@@ -32,7 +32,6 @@ from tsuzuki.model.run import Transition
 from tsuzuki.store import pruning
 from tsuzuki.store.rows import TRANSITION_COLUMNS, transition_from
 from tsuzuki.store.schema.tables import job_definitions, job_run_transitions, job_runs
-from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.dialect import is_sqlite
 from tsuzuki.store.sql.prepared import execute
 from tsuzuki.store.sql.types import UtcTime
@@ -41,8 +40,6 @@ MARGIN = timedelta(seconds=2)
 """Between the time of a statement and the lock by which it is seen to write."""
 
 TRANSACTION_MAX = 2**63
-CLOCK_TOLERANCE = timedelta(seconds=1)
-"""A row that is further ahead of the clock shows that the clock was set back."""
 
 
 class Change(NamedTuple):
@@ -61,21 +58,24 @@ class Key(NamedTuple):
 
 
 FIRST = Key(datetime(1970, 1, 1, tzinfo=UTC), 0, 0)
+LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """What has been read. On SQLite: everything up to `key`. On PostgreSQL: everything that `snapshot` shows, and of
-    what `page` shows the rows up to `key`; no other row is older than `oldest`."""
+    """What has been read. On SQLite: everything up to `seq`, which is the number of the row `key`, unless that was
+    deleted. On PostgreSQL: everything that `snapshot` shows, and of what `page` shows the rows up to `key`; no other
+    row is older than `oldest`."""
 
     oldest: datetime
     key: Key
+    seq: int = 0
     snapshot: str = ""
     page: str = ""
 
     def __str__(self) -> str:
         if not self.snapshot:
-            return ".".join(["s", *_key_texts(self.key)])
+            return ".".join(["s", str(self.seq), *_key_texts(self.key)])
         parts = ["p", self.snapshot, str(_microseconds(self.oldest))]
         return ".".join([*parts, self.page, *_key_texts(self.key)] if self.page else parts)
 
@@ -83,7 +83,7 @@ class Position:
 _SNAPSHOT = r"(\d{1,20}:\d{1,20}:[\d,]{0,20000})"
 _NUMBER = r"(\d{1,18})"
 _KEY = rf"{_NUMBER}\.{_NUMBER}\.(\d{{1,9}})"
-_SQLITE = re.compile(rf"s\.{_KEY}", re.ASCII)
+_SQLITE = re.compile(rf"s\.{_NUMBER}\.{_KEY}", re.ASCII)
 _POSTGRESQL = re.compile(rf"p\.{_SNAPSHOT}\.{_NUMBER}(?:\.{_SNAPSHOT}\.{_KEY})?", re.ASCII)
 
 
@@ -91,8 +91,8 @@ def parse(written: str) -> Position | None:
     """The position that a text stands for; None if it is none."""
     try:
         if found := _SQLITE.fullmatch(written):
-            key = _key(found.groups())
-            return Position(oldest=key.at, key=key)
+            seq, *rest = found.groups()
+            return _after(int(seq), _key(rest))
         if found := _POSTGRESQL.fullmatch(written):
             snapshot, oldest, page, *rest = found.groups()
             if _is_snapshot(snapshot) and (not page or _is_snapshot(page)):
@@ -101,6 +101,10 @@ def parse(written: str) -> Position | None:
     except (OverflowError, ValueError):
         return None
     return None
+
+
+def _after(seq: int, key: Key) -> Position:
+    return Position(oldest=key.at, key=key, seq=seq)
 
 
 def _is_snapshot(written: str) -> bool:
@@ -140,8 +144,7 @@ def _moment(microseconds: str) -> datetime:
 
 _MOVES = job_run_transitions.c
 _ORDER = (_MOVES.at, _MOVES.run_id, _MOVES.version)
-_CLOCK = select(db_now().label("now"))
-_LAST = select(*_ORDER).order_by(*(part.desc() for part in _ORDER)).limit(1)
+_LAST = select(_MOVES.seq, *_ORDER).order_by(_MOVES.seq.desc()).limit(1)
 # A statement has the lock of the table from before it waits for rows until its transaction ends. The start of a
 # transaction is hidden if it is of another database user.
 _OLDEST_WRITER = text("""
@@ -160,18 +163,22 @@ def now(connection: Connection) -> Position:
     """The position behind everything that is committed now."""
     if is_sqlite(connection.dialect):
         row = execute(connection, _LAST).one_or_none()
-        key = FIRST if row is None else Key(*row)
-        pruned = pruning.pruned_until(connection)
-        if pruned is not None and pruned > key.at:
-            key = Key(pruned, 0, 0)
-        # A clock that was set back: what comes next is before the last row.
-        clock = execute(connection, _CLOCK).scalar_one()
-        key = min(key, Key(clock + CLOCK_TOLERANCE, 0, 0))
-        return Position(oldest=key.at, key=key)
+        last = _after(0, FIRST) if row is None else _after(row[0], Key(*row[1:]))
+        pruned = pruning.pruned(connection).seq
+        return last if last.seq >= pruned else _after(pruned, FIRST)
     # In this order: what the snapshot does not show was seen to write before it, or started after.
-    oldest = execute(connection, _OLDEST_WRITER).scalar_one()
+    oldest = oldest_write(connection)
     snapshot = execute(connection, _CURRENT).scalar_one()
-    return Position(oldest=oldest - MARGIN, key=FIRST, snapshot=snapshot)
+    return Position(oldest=oldest, key=FIRST, snapshot=snapshot)
+
+
+def oldest_write(connection: Connection) -> datetime:
+    """No transaction that is open now stores a move of an earlier time than this. On SQLite no other is open when
+    one is written."""
+    if is_sqlite(connection.dialect):
+        return LAST_MOMENT
+    oldest: datetime = execute(connection, _OLDEST_WRITER).scalar_one()
+    return oldest - MARGIN
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -180,22 +187,23 @@ _SELECT = (
     select(*(_MOVES[name] for name in TRANSITION_COLUMNS), job_definitions.c.name.label("job_name"))
     .join_from(job_run_transitions, job_runs, job_runs.c.id == _MOVES.run_id)
     .join(job_definitions, job_definitions.c.id == job_runs.c.job_definition_id)
-    .order_by(*_ORDER)
     .limit(bindparam("limit", type_=Integer()))
 )
 
 
-def _given(prefix: str) -> Any:
-    return tuple_(
-        bindparam(f"{prefix}_at", type_=UtcTime()),
-        bindparam(f"{prefix}_run", type_=BigInteger()),
-        bindparam(f"{prefix}_version", type_=Integer()),
+_AFTER_KEY = tuple_(*_ORDER) > tuple_(
+    bindparam("after_at", type_=UtcTime()),
+    bindparam("after_run", type_=BigInteger()),
+    bindparam("after_version", type_=Integer()),
+)
+_SQLITE_BETWEEN = (
+    _SELECT.add_columns(_MOVES.seq)
+    .where(
+        _MOVES.seq > bindparam("after", type_=BigInteger()),
+        _MOVES.seq <= bindparam("last", type_=BigInteger()),
     )
-
-
-_AFTER_KEY = tuple_(*_ORDER) > _given("after")
-_UP_TO_KEY = tuple_(*_ORDER) <= _given("last")
-_SQLITE_BETWEEN = _SELECT.where(_AFTER_KEY, _UP_TO_KEY)
+    .order_by(_MOVES.seq)
+)
 
 
 @lru_cache
@@ -205,7 +213,7 @@ def _between_snapshots() -> Select[Any]:
     stored = "CAST(CAST(job_run_transitions.xmin AS text) AS bigint)"
     whole = f"CAST(CAST({newest} - (({newest} - {stored}) & 4294967295) AS text) AS xid8)"
     shown = "pg_visible_in_snapshot({}, CAST(:{} AS pg_snapshot))"
-    return _SELECT.where(
+    return _SELECT.order_by(*_ORDER).where(
         _MOVES.at >= bindparam("oldest", type_=UtcTime()),
         text(f"NOT {shown.format(whole, 'known')}").bindparams(bindparam("known", type_=Text())),
         text(shown.format(whole, "until")).bindparams(bindparam("until", type_=Text())),
@@ -223,35 +231,43 @@ class Page(NamedTuple):
 
 def between(connection: Connection, known: Position, until: Position, *, limit: int) -> Page:
     """The first changes after `known`, up to `until`, which `now` answered at some time."""
-    after = known.key
-    if until.snapshot:
-        if known.page and known.page != until.snapshot:
-            # The rest of the page that was read half goes first.
-            until = Position(oldest=known.oldest, key=FIRST, snapshot=known.page)
-            page = between(connection, known, until, limit=limit)
-            return page._replace(more=True)
-        values: dict[str, Any] = {"known": known.snapshot, "until": until.snapshot}
-        statement, values["oldest"] = _between_snapshots(), min(known.oldest, until.oldest)
-    else:
-        statement, values = _SQLITE_BETWEEN, _key_values("last", until.key)
-    values |= {**_key_values("after", after), "limit": limit}
-    rows = execute(connection, statement, values).mappings()
-    changes = [_change(row) for row in rows]
+    if not until.snapshot:
+        return _between_numbers(connection, known, until, limit)
+    if known.page and known.page != until.snapshot:
+        # The rest of the page that was read half goes first.
+        until = Position(oldest=known.oldest, key=FIRST, snapshot=known.page)
+        page = between(connection, known, until, limit=limit)
+        return page._replace(more=True)
+    at, run_id, version = known.key
+    values = {
+        "known": known.snapshot,
+        "until": until.snapshot,
+        "oldest": min(known.oldest, until.oldest),
+        "after_at": at,
+        "after_run": run_id,
+        "after_version": version,
+        "limit": limit,
+    }
+    changes = [_change(row) for row in execute(connection, _between_snapshots(), values).mappings()]
     if len(changes) < limit:
         return Page(changes, until, more=False)
-    last = changes[-1].transition
-    key = Key(last.at, last.run_id, last.version)
-    if until.snapshot:
-        position = Position(
-            oldest=known.oldest, key=key, snapshot=known.snapshot, page=until.snapshot
-        )
-    else:
-        position = Position(oldest=key.at, key=key)
+    position = Position(
+        oldest=known.oldest,
+        key=_key_of(changes[-1]),
+        snapshot=known.snapshot,
+        page=until.snapshot,
+    )
     return Page(changes, position, more=True)
 
 
-def _key_values(prefix: str, key: Key) -> dict[str, Any]:
-    return {f"{prefix}_at": key.at, f"{prefix}_run": key.run_id, f"{prefix}_version": key.version}
+def _between_numbers(connection: Connection, known: Position, until: Position, limit: int) -> Page:
+    values = {"after": known.seq, "last": until.seq, "limit": limit}
+    rows = execute(connection, _SQLITE_BETWEEN, values).mappings()
+    numbers = [row.pop("seq") for row in rows]
+    changes = [_change(row) for row in rows]
+    if len(changes) < limit:
+        return Page(changes, until, more=False)
+    return Page(changes, _after(numbers[-1], _key_of(changes[-1])), more=True)
 
 
 def _change(row: dict[str, Any]) -> Change:
@@ -259,19 +275,32 @@ def _change(row: dict[str, Any]) -> Change:
     return Change(transition_from(row), job_name)
 
 
+def _key_of(change: Change) -> Key:
+    return Key(change.transition.at, change.transition.run_id, change.transition.version)
+
+
 def is_elsewhere(known: Position, current: Position) -> bool:
-    """Whether a position is of another database, or of a clock that was set back: it cannot be continued from."""
+    """Whether a position is of another database: it cannot be continued from."""
     if bool(known.snapshot) != bool(current.snapshot):
         return True
     if current.snapshot:
         return max(_last(known.snapshot), _last(known.page)) > _last(current.snapshot)
-    return known.key > current.key
+    return known.seq > current.seq
 
 
-def is_pruned(connection: Connection, known: Position) -> bool:
-    """Whether something after it may have been deleted."""
-    pruned = pruning.pruned_until(connection)
-    return pruned is not None and known.oldest < pruned
+_NUMBERED = select(*_ORDER).where(_MOVES.seq == bindparam("seq", type_=BigInteger()))
+
+
+def is_lost(connection: Connection, known: Position) -> bool:
+    """Whether something after it may have been deleted; on SQLite also whether it is of another file, such as the one
+    before a backup was restored."""
+    pruned = pruning.pruned(connection)
+    if known.snapshot:
+        return pruned.until is not None and known.oldest < pruned.until
+    if known.seq <= pruned.seq:
+        return known.seq < pruned.seq
+    row = execute(connection, _NUMBERED, {"seq": known.seq}).one_or_none()
+    return row is None or Key(*row) != known.key
 
 
 def _last(snapshot: str) -> int:

@@ -12,6 +12,7 @@ from sqlalchemy import (
     bindparam,
     case,
     exists,
+    func,
     not_,
     or_,
     select,
@@ -19,9 +20,17 @@ from sqlalchemy import (
 )
 
 from tsuzuki.model.clock import CLOCK_TOLERANCE_SECONDS
+from tsuzuki.model.settings import NOTICE_SHARE
 from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState
 from tsuzuki.model.worker import WorkerState
-from tsuzuki.store.liveness import has_recent_heartbeat, is_present, is_registered
+from tsuzuki.store.liveness import (
+    LOST_AFTER,
+    MINUS_TTL,
+    at_least,
+    has_recent_heartbeat,
+    is_present,
+    is_registered,
+)
 from tsuzuki.store.runs.states import in_states
 from tsuzuki.store.schema.tables import job_runs, workers
 from tsuzuki.store.sql.clock import db_now
@@ -91,12 +100,39 @@ def takes_work(worker_id: Any) -> ColumnElement[bool]:
     )
 
 
-def assigned_worker_is_live(*, attached: bool = False) -> ColumnElement[bool]:
-    """The run's worker has a heartbeat within the TTL and is not gone; with `attached`, not detached either."""
-    in_state = is_present() if attached else is_registered()
+def assigned_worker_is_attached() -> ColumnElement[bool]:
+    """The run's worker has a heartbeat within the TTL, and is neither gone nor detached."""
     return exists(
         select(workers.c.id).where(
-            workers.c.id == job_runs.c.assigned_worker_id, has_recent_heartbeat(), in_state
+            workers.c.id == job_runs.c.assigned_worker_id, has_recent_heartbeat(), is_present()
+        )
+    )
+
+
+def assigned_worker_may_run() -> ColumnElement[bool]:
+    """The run's worker is not gone, and has a heartbeat within the TTL, or within the time after which it stops its
+    runs by the settings that it last confirmed. It may be cut off, and not know that they are shorter now."""
+    return exists(
+        select(workers.c.id).where(
+            workers.c.id == job_runs.c.assigned_worker_id,
+            has_recent_heartbeat(at_least(MINUS_TTL, LOST_AFTER)),
+            is_registered(),
+        )
+    )
+
+
+def assigned_worker_has_no_notice() -> ColumnElement[bool]:
+    """SQLite: the silence of the run's worker has not been on record for the notice period. A worker that waits for
+    the write lock can read, and relies on it. `minus_notice` 0 demands no record."""
+    minus_notice = bindparam("minus_notice", type_=Float())
+    confirmed = func.coalesce(workers.c.grace_seconds * NOTICE_SHARE, 0.0)
+    recorded_at = workers.c.silence_recorded_at
+    return exists(
+        select(workers.c.id).where(
+            workers.c.id == job_runs.c.assigned_worker_id,
+            is_registered(),
+            minus_notice < 0,
+            or_(recorded_at.is_(None), recorded_at > db_now(at_least(minus_notice, confirmed))),
         )
     )
 
@@ -110,20 +146,25 @@ def is_stale_assignment() -> ColumnElement[bool]:
             job_runs.c.assigned_at <= assigned_before,
             job_runs.c.assigned_at > db_now(CLOCK_TOLERANCE_SECONDS),
         ),
-        not_(assigned_worker_is_live(attached=True)),
+        not_(assigned_worker_is_attached()),
     )
 
 
 def is_lost() -> ColumnElement[bool]:
     """The run's worker has been silent for the TTL, and is not being confirmed. A confirmation deadline further
-    ahead than `deadline_max` does not count (clock skew: the clock was set back since)."""
+    ahead than the silence that is judged by does not count (clock skew: the clock was set back since)."""
     deadline = job_runs.c.continuation_check_deadline_at
+    confirmed = select(workers.c.id).where(
+        workers.c.id == job_runs.c.assigned_worker_id, deadline <= db_now(LOST_AFTER)
+    )
     confirming = and_(
         job_runs.c.continuation_state == ContinuationState.CONFIRMING,
         deadline > db_now(),
-        deadline <= db_now(bindparam("deadline_max", type_=Float())),
+        or_(deadline <= db_now(-MINUS_TTL), exists(confirmed)),
     )
-    return and_(not_(assigned_worker_is_live()), not_(confirming))
+    return and_(
+        not_(assigned_worker_may_run()), not_(assigned_worker_has_no_notice()), not_(confirming)
+    )
 
 
 def stale_after(*, reassign_after_seconds: float, silent_after_seconds: float) -> dict[str, float]:
@@ -131,9 +172,12 @@ def stale_after(*, reassign_after_seconds: float, silent_after_seconds: float) -
     return {"minus_reassign_after": -reassign_after_seconds, "minus_ttl": -silent_after_seconds}
 
 
-def lost_after(silent_after_seconds: float) -> dict[str, float]:
+def lost_after(silent_after_seconds: float, *, notice_seconds: float) -> dict[str, float]:
     """The parameters of `is_lost`."""
-    return {"minus_ttl": -silent_after_seconds, "deadline_max": silent_after_seconds}
+    return {
+        "minus_ttl": -silent_after_seconds,
+        "minus_notice": -notice_seconds,
+    }
 
 
 def is_at_orphan_limit() -> ColumnElement[bool]:

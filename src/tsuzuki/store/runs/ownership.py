@@ -17,12 +17,14 @@ from sqlalchemy import (
     Text,
     bindparam,
     func,
+    not_,
     select,
 )
 from sqlalchemy.engine import Dialect
 
 from tsuzuki.model.run import RunRef, Started, WorkOrder
 from tsuzuki.model.states import ContinuationState, RunState
+from tsuzuki.store.runs.cancel_requests import ANY_REQUEST
 from tsuzuki.store.runs.states import in_indexed_state
 from tsuzuki.store.schema.tables import job_runs
 from tsuzuki.store.sql.batch import Columns, unpack
@@ -54,12 +56,13 @@ _LOCK = (
         guard(job_runs.c.assigned_worker_id == _ME),
         job_runs.c.leader_epoch == bindparam("epoch", type_=BigInteger()),
     )
-    .with_for_update()
+    .with_for_update(key_share=True)
 )
 
 
 def lock_if_owned(connection: Connection, *, worker_id: str, run: Started) -> bool:
-    """The fence: whether a run is still this worker's, and stays so until this transaction ends."""
+    """The fence: whether a run is still this worker's, and stays so until this transaction ends. Its log lines can be
+    stored meanwhile."""
     believed = {"run_id": run.id, "run_version": run.version, "me": worker_id, "epoch": run.epoch}
     return execute(connection, _LOCK, believed).scalar_one_or_none() is not None
 
@@ -109,11 +112,12 @@ _TOTALS = select(
     func.sum(job_runs.c.id),
     func.sum(job_runs.c.version),
     func.sum(job_runs.c.leader_epoch),
-).where(job_runs.c.assigned_worker_id == _ME, in_indexed_state(RunState.RUNNING))
+).where(job_runs.c.assigned_worker_id == _ME, in_indexed_state(RunState.RUNNING), not_(ANY_REQUEST))
 
 
 def owns_exactly(connection: Connection, *, worker_id: str, runs: Sequence[Started]) -> bool:
-    """Whether these runs and no others run on this worker, by totals: much cheaper than `still_owned` for many.
+    """Whether these runs and no others run on this worker and no cancel is requested, by totals: much cheaper than
+    `still_owned` for many.
 
     True only if each is still owned, provided that no other run is RUNNING in the worker's name; if one is, it will be
     among `runs` of the next check. False says nothing about any one of them.
@@ -123,13 +127,19 @@ def owns_exactly(connection: Connection, *, worker_id: str, runs: Sequence[Start
     return tuple(execute(connection, _TOTALS, {"me": worker_id}).one()) == believed
 
 
-_UNCONFIRMED = select(func.count()).where(
-    job_runs.c.assigned_worker_id == _ME,
-    in_indexed_state(RunState.RUNNING),
-    job_runs.c.continuation_state == ContinuationState.CONFIRMING.value,
+# A row that its handler holds cannot be confirmed, and needs no confirmation: no process can fail that run.
+_UNCONFIRMED = select(func.count()).select_from(
+    select(job_runs.c.id)
+    .where(
+        job_runs.c.assigned_worker_id == _ME,
+        in_indexed_state(RunState.RUNNING),
+        job_runs.c.continuation_state == ContinuationState.CONFIRMING.value,
+    )
+    .with_for_update(key_share=True, skip_locked=True)
+    .subquery()
 )
 
 
 def count_unconfirmed(connection: Connection, worker_id: str) -> int:
-    """How many runs of a worker are CONFIRMING: the leader has not confirmed yet that they may go on."""
+    """How many runs of a worker are CONFIRMING and not locked: the leader has not confirmed yet that they may go on."""
     return int(execute(connection, _UNCONFIRMED, {"me": worker_id}).scalar_one())

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Connection, Integer, bindparam, select, update
+from sqlalchemy import BigInteger, Connection, Integer, bindparam, case, func, select, update
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import ReturningUpdate
 
@@ -23,20 +23,31 @@ from tsuzuki.store.sql.prepared import execute, execute_batch
 
 @dataclass(frozen=True, kw_only=True)
 class ProgressReport:
+    """`number` counts the reports of a worker, from 1 on."""
+
     run: Started
     processed: int
     total: int | None
+    number: int
 
 
-_COLUMNS: Columns = {**STARTED_COLUMNS, "processed": BigInteger(), "total": BigInteger()}
+_COLUMNS: Columns = {
+    **STARTED_COLUMNS,
+    "processed": BigInteger(),
+    "total": BigInteger(),
+    "number": BigInteger(),
+}
 
 
 def report_progress(
     connection: Connection, *, worker_id: str, reports: Sequence[ProgressReport]
 ) -> frozenset[int]:
-    """Store how far runs are. A run that is missing from the answer is no longer this worker's, or another transaction
-    holds its row."""
-    rows = sorted((*report.run, report.processed, report.total) for report in reports)
+    """Store how far runs are, unless a later report of a run is stored already: the worker's thread and a handler's
+    transaction may overtake each other. A run that is missing from the answer is no longer this worker's, or another
+    transaction holds its row."""
+    rows = sorted(
+        (*report.run, report.processed, report.total, report.number) for report in reports
+    )
     return frozenset(
         execute_batch(connection, _update, _COLUMNS, rows, {"me": worker_id}).scalars()
     )
@@ -44,15 +55,19 @@ def report_progress(
 
 @lru_cache
 def _update(dialect: Dialect, varying: tuple[str, ...]) -> ReturningUpdate[Any]:
-    reported = locked_rows(dialect, job_runs, _COLUMNS, varying, skip_locked=True)
+    reported = locked_rows(dialect, job_runs, _COLUMNS, varying, key_share=True)
+    is_newer = reported.c.number > func.coalesce(job_runs.c.progress_number, 0)
+    written = {
+        job_runs.c.progress_processed: reported.c.processed,
+        job_runs.c.progress_total: reported.c.total,
+        job_runs.c.progress_at: db_now(),
+        job_runs.c.progress_number: reported.c.number,
+    }
+    # Not in the WHERE: then an overtaken report would look like one whose row is locked.
     return (
         update(job_runs)
         .where(reported.matches, *is_owned(reported.c))
-        .values(
-            progress_processed=reported.c.processed,
-            progress_total=reported.c.total,
-            progress_at=db_now(),
-        )
+        .values({column: case((is_newer, new), else_=column) for column, new in written.items()})
         .returning(job_runs.c.id)
     )
 

@@ -1,6 +1,6 @@
 """The queue: runs that wait, in the order in which they are assigned, and when the next one is due."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -10,19 +10,25 @@ from sqlalchemy import (
     Select,
     bindparam,
     exists,
+    not_,
     or_,
     select,
     union_all,
 )
 
+from tsuzuki.model.job import JobEdition
 from tsuzuki.model.run import RunRef
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
+from tsuzuki.store.bulk import BulkAction
 from tsuzuki.store.runs.indexed_states import WAITING_STATES
+from tsuzuki.store.runs.run_filter import covered
 from tsuzuki.store.runs.states import HELD, WAITING, in_indexed_state
 from tsuzuki.store.schema.tables import events, job_definitions, job_runs
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.plan_hints import likely
 from tsuzuki.store.sql.prepared import execute
+from tsuzuki.store.sql.value_list import in_list
 
 
 class DueRun(NamedTuple):
@@ -32,13 +38,20 @@ class DueRun(NamedTuple):
     job_id: int
     concurrency_key: str | None
     job_version: int
+    job_updated_at: datetime
+
+    @property
+    def job_edition(self) -> JobEdition:
+        return JobEdition(self.job_version, self.job_updated_at)
 
 
-# A scalar subquery per row, answered from the primary key: a join might reverse the index walk.
-JOB_VERSION = (
-    select(job_definitions.c.version)
+# Scalar subqueries per row, answered from the primary key: a join might reverse the index walk.
+JOB_EDITION = tuple(
+    select(column)
     .where(job_definitions.c.id == job_runs.c.job_definition_id)
     .scalar_subquery()
+    .label(f"job_{column.name}")
+    for column in (job_definitions.c.version, job_definitions.c.updated_at)
 )
 DUE = (
     select(
@@ -46,7 +59,7 @@ DUE = (
         job_runs.c.version,
         job_runs.c.job_definition_id,
         job_runs.c.concurrency_key,
-        JOB_VERSION,
+        *JOB_EDITION,
     )
     # Along the index that has the queue in order, however long it is, without sorting it.
     .where(likely(WAITING), job_runs.c.scheduled_for <= db_now())
@@ -55,14 +68,29 @@ DUE = (
 )
 
 
-def due_runs(connection: Connection, *, limit: int) -> list[DueRun]:
-    """Runs that may be assigned now, in order: priority, then time, then age."""
+def due_runs(
+    connection: Connection, *, limit: int, canceled_by: Sequence[BulkAction] = ()
+) -> list[DueRun]:
+    """Runs that may be assigned now, in order: priority, then time, then age; without those that one of these bulk
+    cancels covers."""
+    found = (
+        connection.execute(_due_except(canceled_by), {"limit": limit}).all()
+        if canceled_by
+        else execute(connection, DUE, {"limit": limit}).all()
+    )
     return [
-        DueRun(RunRef(run_id, version), job_id, key, job_version)
-        for run_id, version, job_id, key, job_version in execute(
-            connection, DUE, {"limit": limit}
-        ).all()
+        DueRun(RunRef(run_id, version), job_id, key, job_version, job_updated_at)
+        for run_id, version, job_id, key, job_version, job_updated_at in found
     ]
+
+
+def _due_except(canceled_by: Sequence[BulkAction]) -> Select[Any]:
+    return DUE.where(
+        *(
+            not_(covered(RunFilter.from_dict(action.filter), up_to_id=action.ceiling_id))
+            for action in canceled_by
+        )
+    )
 
 
 # State by state, so that each is one step into the index, however long the queue is.
@@ -106,6 +134,30 @@ def first_waiting(connection: Connection, *, limit: int) -> list[int]:
 
 def earliest(moments: Iterable[datetime | None]) -> datetime | None:
     return min((moment for moment in moments if moment is not None), default=None)
+
+
+# One step into the index per job, however many runs wait. A LIMIT, because PostgreSQL would reverse a plain EXISTS.
+_ONE_DUE = (
+    select(job_runs.c.id)
+    .where(
+        job_runs.c.job_definition_id == job_definitions.c.id,
+        job_runs.c.finished_at.is_(None),
+        WAITING,
+        job_runs.c.scheduled_for <= db_now(),
+    )
+    .limit(1)
+    .scalar_subquery()
+)
+_JOBS_WITH_DUE = select(job_definitions.c.id).where(
+    in_list(job_definitions.c.id, "ids"), _ONE_DUE.is_not(None)
+)
+
+
+def jobs_with_due_runs(connection: Connection, job_ids: Collection[int]) -> frozenset[int]:
+    """Those of the jobs with a run that is due and waits."""
+    if not job_ids:
+        return frozenset()
+    return frozenset(execute(connection, _JOBS_WITH_DUE, {"ids": sorted(job_ids)}).scalars())
 
 
 _IS_BUSY = select(

@@ -28,9 +28,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
+from tsuzuki.model.job import JobEdition
 from tsuzuki.model.run import RunRef
 from tsuzuki.store.runs.indexed_states import WAITING_STATES
-from tsuzuki.store.runs.queue import JOB_VERSION, DueRun
+from tsuzuki.store.runs.queue import JOB_EDITION, DueRun
 from tsuzuki.store.runs.states import HELD, in_states
 from tsuzuki.store.schema.tables import job_definitions, job_runs
 from tsuzuki.store.sql.clock import db_now
@@ -40,10 +41,10 @@ from tsuzuki.store.sql.value_list import in_list
 
 
 class LiveJob(NamedTuple):
-    """A job with runs that wait or are held, and its current version."""
+    """A job with runs that wait or are held, and what it says now."""
 
     id: int
-    version: int
+    edition: JobEdition
 
 
 def _next_live_job(after: ColumnElement[Any] | None = None) -> ColumnElement[Any]:
@@ -63,9 +64,9 @@ def _live_jobs() -> Select[Any]:
     """One step into the index per job, however many runs each has."""
     first = select(_next_live_job().label("job")).cte("live", recursive=True)
     live = first.union_all(select(_next_live_job(first.c.job)).where(first.c.job.is_not(None)))
-    return select(job_definitions.c.id, job_definitions.c.version).join(
-        live, live.c.job == job_definitions.c.id
-    )
+    return select(
+        job_definitions.c.id, job_definitions.c.version, job_definitions.c.updated_at
+    ).join(live, live.c.job == job_definitions.c.id)
 
 
 _LIVE_JOBS = _live_jobs()
@@ -73,7 +74,8 @@ _LIVE_JOBS = _live_jobs()
 
 def live_jobs(connection: Connection) -> list[LiveJob]:
     """Every job with waiting or held runs."""
-    return [LiveJob._make(row) for row in execute(connection, _LIVE_JOBS).all()]
+    rows = execute(connection, _LIVE_JOBS).all()
+    return [LiveJob(job_id, JobEdition(*edition)) for job_id, *edition in rows]
 
 
 class GroupedRun(NamedTuple):
@@ -115,9 +117,18 @@ def _grouped(rows: Iterable[Any]) -> list[GroupedRun]:
     return [
         GroupedRun(
             (-priority, scheduled_for, run_id),
-            DueRun(RunRef(run_id, version), job_id, key, job_version),
+            DueRun(RunRef(run_id, version), job_id, key, job_version, job_updated_at),
         )
-        for run_id, version, job_id, key, job_version, priority, scheduled_for in rows
+        for (
+            run_id,
+            version,
+            job_id,
+            key,
+            job_version,
+            job_updated_at,
+            priority,
+            scheduled_for,
+        ) in rows
     ]
 
 
@@ -231,7 +242,7 @@ def _found(
         job_runs.c.version,
         job_runs.c.job_definition_id,
         job_runs.c.concurrency_key,
-        JOB_VERSION.label("job_version"),
+        *JOB_EDITION,
         job_runs.c.priority,
         job_runs.c.scheduled_for,
     ).select_from(groups.join(job_runs, matches))

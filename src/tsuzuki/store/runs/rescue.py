@@ -89,10 +89,12 @@ def stale_assignments(
     return [run_from(row) for row in execute(connection, _STALE, parameters).mappings()]
 
 
-def lost(connection: Connection, *, silent_after_seconds: float) -> list[Run]:
+def lost(
+    connection: Connection, *, silent_after_seconds: float, notice_seconds: float = 0.0
+) -> list[Run]:
     """Runs that `moves.fail_lost` would fail now. Usually none."""
-    rows = execute(connection, _LOST, lost_after(silent_after_seconds)).mappings()
-    return [run_from(row) for row in rows]
+    parameters = lost_after(silent_after_seconds, notice_seconds=notice_seconds)
+    return [run_from(row) for row in execute(connection, _LOST, parameters).mappings()]
 
 
 def orphans_at_limit(connection: Connection, *, max_orphans: int) -> list[Run]:

@@ -3,7 +3,20 @@
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from sqlalchemy import ColumnElement, Text, cast, exists, false, literal, not_, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Text,
+    and_,
+    case,
+    cast,
+    exists,
+    false,
+    literal,
+    literal_column,
+    not_,
+    or_,
+    select,
+)
 
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.store.runs.states import in_indexed_state
@@ -29,6 +42,17 @@ def conditions(wanted: RunFilter) -> Iterator[ColumnElement[bool]]:
     yield from conditions_of_runs(wanted)
     if wanted.before_id is not None:
         yield job_runs.c.id < wanted.before_id
+
+
+def covered(wanted: RunFilter, *, up_to_id: int) -> ColumnElement[bool]:
+    """Whether the filter matches a run that is not newer; never NULL. Over runs alone."""
+    name = job_definitions.c.name
+    named = list(_in_sets(name, wanted.job_names, wanted.excluded_job_names))
+    if wanted.job_name is not None:
+        named.append(name == wanted.job_name)
+    of_job = job_runs.c.job_definition_id.in_(select(job_definitions.c.id).where(*named))
+    is_in = and_(job_runs.c.id <= up_to_id, of_job, *conditions_of_runs(wanted))
+    return case((is_in, literal_column("1")), else_=literal_column("0")) == literal_column("1")
 
 
 def conditions_of_runs(

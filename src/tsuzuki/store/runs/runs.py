@@ -6,6 +6,7 @@ A run is created PENDING at version 1, always; every later change of its state i
 from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache, partial
+from secrets import token_hex
 from typing import Any
 
 from sqlalchemy import (
@@ -16,6 +17,7 @@ from sqlalchemy import (
     Select,
     Text,
     bindparam,
+    cast,
     exists,
     func,
     insert,
@@ -34,9 +36,10 @@ from tsuzuki.model.states import (
     Trigger,
 )
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
-from tsuzuki.store.rows import RUN_COLUMNS, run_from, transition_from
+from tsuzuki.store.rows import RUN_COLUMNS, TRANSITION_COLUMNS, run_from, transition_from
 from tsuzuki.store.runs.indexed_states import sorted_by_index
 from tsuzuki.store.runs.run_filter import conditions
+from tsuzuki.store.schema.cancel_tables import run_cancel_requests
 from tsuzuki.store.schema.tables import job_definitions, job_run_transitions, job_runs
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.clock import db_now
@@ -64,6 +67,7 @@ NEW_COLUMNS: Columns = {
     "covers_until": UtcTime(),
     "losses": Integer(),
     "losses_free": Integer(),
+    "work_key": KeyText(),
 }
 
 
@@ -75,17 +79,30 @@ def create(
     of: Job | None = None,
 ) -> list[int | None]:
     """Store new runs, and wake the leader. Answers a new id for each run, or None where its idempotency key,
-    or the tick of its job, has a run already. With a `term`, nothing is stored once that term is over. With
-    `of`, the job of all these runs, nothing is stored once that job has changed."""
+    or the tick of its job, has a run already, or where it retries a run whose cancel was requested. With a
+    `term`, nothing is stored once that term is over. With `of`, the job of all these runs, nothing is stored
+    once that job has changed."""
     if not runs:
         return []
     is_keyed = any(r.idempotency_key is not None or r.trigger is Trigger.TIME for r in runs)
+    is_retry = any(r.retry_of is not None for r in runs)
     statement = partial(
-        _insert, is_led=term is not None, is_known=of is not None, is_keyed=is_keyed
+        _insert,
+        is_led=term is not None,
+        is_known=of is not None,
+        is_keyed=is_keyed,
+        is_retry=is_retry,
     )
-    parameters: dict[str, Any] = dict(term.parameters) if term is not None else {}
+    parameters: dict[str, Any] = {"salt": token_hex(10)}
+    if term is not None:
+        parameters |= term.parameters
     if of is not None:
-        parameters |= {"of_id": of.id, "of_version": of.version}
+        parameters |= {
+            "of_id": of.id,
+            "of_name": of.spec.name,
+            "of_version": of.version,
+            "of_updated_at": of.updated_at,
+        }
     created = execute_batch(connection, statement, NEW_COLUMNS, runs, parameters)
     if term is None and is_sqlite(connection.dialect):
         # PostgreSQL notifies the leader by itself (a trigger) when runs are created.
@@ -99,16 +116,28 @@ def create(
 
 @lru_cache
 def _insert(
-    dialect: Dialect, varying: tuple[str, ...], *, is_led: bool, is_known: bool, is_keyed: bool
+    dialect: Dialect,
+    varying: tuple[str, ...],
+    *,
+    is_led: bool,
+    is_known: bool,
+    is_keyed: bool,
+    is_retry: bool,
 ) -> ReturningInsert[Any]:
     source = unpack(dialect, NEW_COLUMNS, varying)
     values: dict[str, ColumnElement[Any]] = {name: source.c[name] for name in NEW_COLUMNS}
     values["scheduled_for"] = func.coalesce(source.c.scheduled_for, db_now())
+    values["work_key"] = func.coalesce(source.c.work_key, _random_key(dialect, varying))
     chosen = select(*values.values(), literal(RunState.PENDING.value), literal(1), db_now())
     if is_led:
         chosen = chosen.where(TERM_IS_CURRENT)
     if is_known:
         chosen = chosen.where(_UNCHANGED)
+    if is_retry:
+        requested = select(run_cancel_requests.c.run_id)
+        chosen = chosen.where(
+            ~exists(requested.where(run_cancel_requests.c.run_id == source.c.retry_of))
+        )
     names = [*NEW_COLUMNS, "state", "version", "created_at"]
     if not is_keyed:
         # Nothing can conflict, and an ON CONFLICT clause makes the statement a fifth slower.
@@ -118,10 +147,26 @@ def _insert(
     return returning
 
 
+def _random_key(dialect: Dialect, varying: Sequence[str]) -> ColumnElement[str]:
+    """80 random bits; several rows of PostgreSQL share them, and have their number behind it, because random bits for
+    each would cost it as much as the insert. Not the number of the run: other installations, and this one after a
+    backup was restored, give the same numbers."""
+    salt = bindparam("salt", type_=Text())
+    if not varying:
+        return salt
+    if is_sqlite(dialect):
+        return func.lower(func.hex(func.randomblob(10)))
+    return salt + "-" + cast(func.row_number().over(), Text())
+
+
+# Name and time too: after a rollback on SQLite, or a failover that lost the last changes, another job may have the same
+# id, and another definition the same version.
 _UNCHANGED = exists(
     select(job_definitions.c.id).where(
         job_definitions.c.id == bindparam("of_id", type_=BigInteger()),
+        job_definitions.c.name == bindparam("of_name", type_=Text()),
         job_definitions.c.version == bindparam("of_version", type_=Integer()),
+        job_definitions.c.updated_at == bindparam("of_updated_at", type_=UtcTime()),
         job_definitions.c.deleted_at.is_(None),
     )
 )
@@ -182,7 +227,7 @@ _LIVE_NOW_OF_JOB = _LIVE_OF_JOB.where(
 )
 _NEWEST_LIVE = _LIVE_OF_JOB.order_by(None).order_by(job_runs.c.id.desc()).limit(1)
 _MOVES = (
-    select(job_run_transitions)
+    select(*(job_run_transitions.c[name] for name in TRANSITION_COLUMNS))
     .where(job_run_transitions.c.run_id == bindparam("id", type_=BigInteger()))
     .order_by(job_run_transitions.c.version)
 )

@@ -1,10 +1,11 @@
-"""The tables of access: users, tokens, sessions, attempts to sign in, the setup code. Secrets are stored as hashes.
+"""The tables of access: users, tokens, sessions, sign-in attempts, setup code, owner links. Secrets are hashed.
 
 users             people, with role and password hash
 api_tokens        credentials of programs; a revoked one keeps its row and frees its name
 user_sessions     browsers that signed in; an ended one is deleted
 sign_in_attempts  how often a name or an address was tried in its window, by the hash of either
 setup_codes       one row at most: the code by which the first admin is made
+owner_links       links by which the owner of a server without users signs in; an opened one is a session
 """
 
 from sqlalchemy import (
@@ -119,4 +120,23 @@ setup_codes = Table(
     Column("used_at", UtcTime),
     CheckConstraint("id = 1", name="single"),
     _is_hash("code_hash"),
+)
+
+owner_links = Table(
+    "owner_links",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("link_hash", Text, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("created_by", Text, nullable=False),
+    # Of the link until it is opened, then of its session.
+    Column("expires_at", UtcTime, nullable=False),
+    Column("opened_at", UtcTime),
+    Column("session_hash", Text),
+    UniqueConstraint("link_hash"),
+    UniqueConstraint("session_hash"),
+    _is_hash("link_hash"),
+    _is_hash("session_hash"),
+    CheckConstraint("(opened_at IS NULL) = (session_hash IS NULL)", name="opened"),
+    sqlite_autoincrement=True,
 )

@@ -14,7 +14,7 @@ longer than most commands.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,15 +27,18 @@ from tsuzuki.store.schema import (
     access_tables,  # noqa: F401 -- adds to the metadata
     api_tables,  # noqa: F401 -- adds to the metadata
     bulk_tables,  # noqa: F401 -- adds to the metadata
+    cancel_tables,  # noqa: F401 -- adds to the metadata
     failure_tables,  # noqa: F401 -- adds to the metadata
     history_tables,  # noqa: F401 -- adds to the metadata
     leader_tables,  # noqa: F401 -- adds to the metadata
+    loop_tables,  # noqa: F401 -- adds to the metadata
     rollup_tables,  # noqa: F401 -- adds to the metadata
     search_indexes,  # noqa: F401 -- adds to the metadata
     tables,
     view_tables,  # noqa: F401 -- adds to the metadata
 )
 from tsuzuki.store.schema.compatibility import is_compatible, store_compatibility
+from tsuzuki.store.schema.takeover import FormerTables, require_free, take_over
 from tsuzuki.store.sql.advisory_lock import lock_until_commit
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.prepared import execute
@@ -60,6 +63,10 @@ class Component:
     metadata: MetaData
     versions: Path
     distribution: str = "Tsuzuki"
+    former: Callable[[], FormerTables] | None = None
+    """Tables that another program may have created before; None if there are none."""
+    inspect: Callable[[Connection], list[str]] | None = None
+    """Problems of what its tables hold, for `tsuzuki db check`."""
 
     @property
     def version_table(self) -> str:
@@ -142,6 +149,7 @@ def upgrade(
     """Bring every component to its newest revision (or, in tests, to a named one), the engine first."""
     if to == "head" and (done := _already_current(database, components)):
         return done
+    _require_free(database, components)
     engine_first = sorted(components, key=lambda component: component is not ENGINE)
     return [_upgrade_one(database, component, to) for component in engine_first]
 
@@ -201,8 +209,18 @@ def _already_current(database: Database, components: Iterable[Component]) -> lis
     return done
 
 
+def _require_free(database: Database, components: Iterable[Component]) -> None:
+    """Raise `SchemaMismatch` before any component is upgraded if one of them cannot be."""
+    if database.path is not None and not database.path.exists():
+        return
+    with database.read() as connection:
+        for component in components:
+            if current_revision(connection, component) is None:
+                require_free(connection, component)
+
+
 def _upgrade_one(database: Database, component: Component, to: str) -> Upgrade:
-    from tsuzuki.store.schema.migration_steps import run  # noqa: PLC0415 -- slow to load, rarely needed
+    from tsuzuki.store.schema.migration_steps import run, stamp  # noqa: PLC0415 -- slow to load, rarely needed
 
     with database.write() as connection:
         lock_until_commit(connection, LOCK_KEY)
@@ -210,7 +228,11 @@ def _upgrade_one(database: Database, component: Component, to: str) -> Upgrade:
         if before is not None and before not in component.revisions:
             _is_usable(connection, component, before)
             return Upgrade(component=component.name, before=before, after=before)
-        run(connection, component, to=to)
+        is_new = before is None and to == "head"
+        if is_new and take_over(connection, component, now=database.clock.now()):
+            stamp(connection, component)
+        else:
+            run(connection, component, to=to)
         after = current_revision(connection, component)
         if after == component.newest():
             store_compatibility(connection, component)

@@ -11,7 +11,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 from sqlalchemy.exc import SAWarning
 
-from tsuzuki.store.schema import tables
+from tsuzuki.store.schema import tables, takeover
 from tsuzuki.store.schema.migrate import MIGRATIONS, Component
 
 
@@ -38,9 +38,17 @@ def run(connection: Connection, component: Component, *, to: str) -> None:
         environment.run_migrations()
 
 
+def stamp(connection: Connection, component: Component) -> None:
+    """Note that the tables are those of the newest revision; the caller has created them."""
+    options = {"version_table": component.version_table}
+    context = MigrationContext.configure(connection, opts=options)
+    context.stamp(scripts_of(component), component.newest())
+
+
 def drift(connection: Connection, component: Component) -> list[str]:
-    """How the tables in the database differ from their definitions; empty if they are the same."""
-    own = set(component.metadata.tables)
+    """How the tables in the database differ from their definitions; empty if they are the same. Those that may have
+    been taken over need not be the same, only complete."""
+    own = set(component.metadata.tables) - takeover.names(component)
     dialect = connection.dialect.name
 
     def is_ours(item: Any, name: str | None, kind: str, _reflected: bool, _to: Any) -> bool:
@@ -53,4 +61,5 @@ def drift(connection: Connection, component: Component) -> list[str]:
     with warnings.catch_warnings():
         # SQLite cannot reflect expression indexes; we have none, the warning is about other tables.
         warnings.simplefilter("ignore", SAWarning)
-        return [str(difference) for difference in compare_metadata(context, component.metadata)]
+        found = [str(difference) for difference in compare_metadata(context, component.metadata)]
+    return found + takeover.differences(connection, component)

@@ -22,13 +22,24 @@ run_hours = Table(
 )
 Index("ix_run_hours_job_definition_id", run_hours.c.job_definition_id, run_hours.c.hour)
 
-# Up to which hour, itself not included, everything is counted.
 run_hours_progress = Table(
     "run_hours_progress",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
+    # Up to which hour, itself not included, everything is counted.
     Column("until", UtcTime, nullable=False),
+    # A run that ends before this moment is late: a trigger notes it. From the start of counting an hour on, its end.
+    Column("closing", UtcTime),
+    # How often late ends were added to hours that had been counted.
+    Column("corrections", Integer, nullable=False, server_default="0"),
     CheckConstraint("id = 1", name="single"),
+)
+
+# Ends that were stored when their hour was being counted, or was counted. They are to be added to it.
+late_ends = Table(
+    "late_ends",
+    metadata,
+    Column("run_id", BigId, primary_key=True, autoincrement=False),
 )
 
 # History by time: what ended in an hour, and what happened since a moment.

@@ -5,6 +5,7 @@ A collector defines its tables in the same way: its own MetaData and its own mig
 `store.schema.migrate.Component`).
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -58,6 +59,20 @@ def partial_index(
     return Index(name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
 
 
+def index_of_states(name: str, *columns: ColumnElement[Any], states: Sequence[RunState]) -> Index:
+    """An index of the runs in these states, for statements that name all of them or one. SQLite uses a partial index
+    only if a term of the statement is one of the index's own, joined by OR; PostgreSQL proves it."""
+    names = [f"'{state}'" for state in states]
+    all_of_them = f"state IN ({', '.join(names)})"
+    one_each = (f"state = {name}" for name in names)
+    return Index(
+        name,
+        *columns,
+        sqlite_where=text(" OR ".join((all_of_them, *one_each))),
+        postgresql_where=text(all_of_them),
+    )
+
+
 job_definitions = Table(
     "job_definitions",
     metadata,
@@ -100,7 +115,7 @@ job_definitions = Table(
     CheckConstraint("priority BETWEEN -1000 AND 1000", name="priority"),
     sqlite_autoincrement=True,
 )
-# A removed job keeps its row, because its runs refer to it; its name is free again.
+# A removed job keeps its row, because its runs refer to it, until a job of its name is added again.
 partial_index(
     "uq_job_definitions_name",
     job_definitions.c.name,
@@ -132,6 +147,8 @@ job_runs = Table(
     # The first run of a chain of retries; NULL on that first run itself.
     Column("origin_id", BigId),
     Column("idempotency_key", KeyText),
+    # For outside services, and the same for all attempts. NULL on runs of versions that did not store it.
+    Column("work_key", KeyText),
     Column("concurrency_key", PlainText),
     Column("event_id", BigId),
     Column("covers_ticks", Integer, nullable=False, server_default="1"),
@@ -149,6 +166,8 @@ job_runs = Table(
     Column("progress_processed", BigInteger, nullable=False, server_default="0"),
     Column("progress_total", BigInteger),
     Column("progress_at", UtcTime),
+    # Of the stored report, counted by the worker: an older report does not replace a newer one.
+    Column("progress_number", BigInteger),
     Column("log_ref", Text),
     Column("created_at", UtcTime, nullable=False),
     # The last move, stored in the row so that a trigger can write the history.
@@ -218,19 +237,24 @@ Index(
     info={ONLY_ON: "postgresql"},
 )
 # PostgreSQL writes every index with every move, so each has only the rows that are queried through it.
-partial_index(
+index_of_states(
     "ix_job_runs_state_scheduled_for",
     job_runs.c.state,
     job_runs.c.scheduled_for,
-    where="state IN ('PENDING', 'ORPHANED')",
+    states=(RunState.PENDING, RunState.ORPHANED),
 )
-partial_index(
+index_of_states(
     "ix_job_runs_assigned_worker_id_state",
     job_runs.c.assigned_worker_id,
     job_runs.c.state,
-    where="state IN ('ASSIGNED', 'RUNNING')",
+    states=(RunState.ASSIGNED, RunState.RUNNING),
 )
-partial_index("ix_job_runs_created_at", job_runs.c.created_at, where="finished_at IS NOT NULL")
+# SQLite writes it once, when a run is created.
+Index(
+    "ix_job_runs_created_at",
+    job_runs.c.created_at,
+    postgresql_where=text("finished_at IS NOT NULL"),
+)
 # The few unsuccessful runs among the many successful ones.
 partial_index(
     "ix_job_runs_ended_badly",
@@ -293,8 +317,11 @@ job_run_transitions = Table(
     Column("epoch", BigInteger),
     Column("reason", Text),
     Column("worker_id", Text),
+    # SQLite: the order of commits, whatever the clock does. PostgreSQL has transaction ids, and leaves it empty.
+    Column("seq", BigId),
     sqlite_with_rowid=False,
 )
+Index("ix_job_run_transitions_seq", job_run_transitions.c.seq, info={ONLY_ON: "sqlite"})
 
 job_run_logs = Table(
     "job_run_logs",
@@ -316,7 +343,7 @@ events = Table(
     Column("dedupe_key", KeyText),
     Column("created_at", UtcTime, nullable=False),
     Column("processed_at", UtcTime),
-    UniqueConstraint("dedupe_key"),
+    UniqueConstraint("dedupe_key", "event_type"),
     sqlite_autoincrement=True,
 )
 Index("ix_events_processed_at_created_at", events.c.processed_at, events.c.created_at)
@@ -331,9 +358,19 @@ workers = Table(
     Column("detach_reason", Text),
     Column("capacity", Integer, nullable=False),
     Column("tags", JsonText, nullable=False),
+    # The one job that a worker may have, if it was started for one. Never changed: a new start has a new id.
+    Column("only_job", Text),
+    # What the worker can execute, as JSON; NULL: anything. Plain text, because a leader reads it in every round and
+    # parses each text only once.
+    Column("abilities", Text),
     Column("software_version", Text, nullable=False),
     Column("started_at", UtcTime, nullable=False),
     Column("heartbeat_at", UtcTime, nullable=False),
+    # The settings that the worker works by: it stops its runs in time for these, also if they are shorter by now.
+    Column("ttl_seconds", Float),
+    Column("grace_seconds", Float),
+    # Cleared by the next heartbeat. Read by a worker that cannot write (`Heartbeat.read_silence`).
+    Column("silence_recorded_at", UtcTime),
     # Kept when the worker is detached or gone, so that it drains under its next id too.
     Column("drain_ordered_at", UtcTime),
     one_of("state", WorkerState),
@@ -346,13 +383,21 @@ leadership = Table(
     "leadership",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
-    # Both unique, so that PostgreSQL treats them as parts of a key: a change of the term waits for every leader
-    # write that holds FOR KEY SHARE on this row, while renewing the lease does not.
+    # All three unique, so that PostgreSQL treats them as parts of a key: a change of the term, or the confirmation of a
+    # bulk cancel, waits for every leader write that holds FOR KEY SHARE on this row, while renewing the lease does not.
     Column("epoch", BigInteger, nullable=False, unique=True),
     Column("holder", Text, index=True, unique=True),
     Column("lease_expires_at", UtcTime, nullable=False),
     Column("taken_at", UtcTime),
     Column("lease_seconds", Float, nullable=False, server_default=text("600")),
+    Column(
+        "bulk_cancels",
+        BigInteger,
+        nullable=False,
+        server_default=text("0"),
+        index=True,
+        unique=True,
+    ),
     CheckConstraint("id = 1", name="single"),
     CheckConstraint("epoch >= 0", name="epoch"),
 )

@@ -25,7 +25,8 @@ class AutocommitConnection:
         self._pool = pool
         self._entry = entry
         raw: Any = entry.dbapi_connection
-        self._raw = raw
+        self.raw = raw
+        """The driver's connection."""
         self._cursor = raw.cursor()
 
     def send(self, sql: str, values: Any = (), *, has_rows: bool = False) -> tuple[list[Any], int]:
@@ -36,7 +37,7 @@ class AutocommitConnection:
             cursor.execute(sql, values)
             rows = cursor.fetchall() if has_rows else []
         except self.dialect.loaded_dbapi.Error as problem:
-            is_lost = self.dialect.is_disconnect(problem, self._raw, cursor)
+            is_lost = self.dialect.is_disconnect(problem, self.raw, cursor)
             raise _as_sqlalchemy(problem, self.dialect, sql, is_lost=is_lost) from problem
         return rows, cursor.rowcount
 

@@ -7,7 +7,7 @@ statement: the server may have closed it meanwhile, by a restart or a failover.
 
 If the server has no connection left, a caller waits for one of this process to be put back. `VITAL` callers are
 served first. An `UNBOUNDED` caller, who may keep a connection for as long as it likes, does not get the last
-one: the heartbeat and the lease need it.
+one, nor the last place for one: the heartbeat and the lease need it. A forked child starts with an empty pool.
 """
 
 import logging
@@ -25,6 +25,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry, Pool
 
 from tsuzuki.model.clock import Clock, SystemClock
+from tsuzuki.store.sql.forks import on_fork
 
 CONNECTIONS_MAX = 24
 
@@ -90,17 +91,30 @@ class ConnectionPool(Pool):
         # By its name it would be part of our own log.
         self.logger = logging.getLogger("sqlalchemy.pool")
         self._options = options
+        self._generation = 0
+        self._opened_so_far = 0
+        self._of_parent: list[ConnectionPoolEntry] = []
+        """Kept in a forked child, so that they are not closed as garbage."""
+        self._start_empty()
+        on_fork(self)
+
+    def _start_empty(self) -> None:
         self._changed = threading.Condition()
         self._idle: list[tuple[int, ConnectionPoolEntry]] = []
         """By age, the oldest last."""
         self._in_use: dict[ConnectionPoolEntry, Use] = {}
         self._being_opened = 0
         self._unbounded = 0
+        """How many of those in use or being opened are for unbounded use."""
         self._vital_waiting = 0
-        self._generation = 0
-        self._opened_so_far = 0
         self._collided_at = -math.inf
         self._thread = _ThreadState()
+
+    def forget_parent(self) -> None:
+        """Start with an empty pool in a forked child."""
+        self._of_parent += [*(entry for _, entry in self._idle), *self._in_use]
+        self._generation += 1
+        self._start_empty()
 
     def is_clean(self, raw: Any) -> bool:
         """Whether the connection is alive, as far as we know, and without a transaction."""
@@ -123,6 +137,11 @@ class ConnectionPool(Pool):
         finally:
             self._thread.use = before
 
+    @property
+    def use(self) -> Use:
+        """What this thread takes connections for."""
+        return self._thread.use
+
     # --- take -----------------------------------------------------------------------------------
 
     def take(self) -> ConnectionPoolEntry:
@@ -138,7 +157,7 @@ class ConnectionPool(Pool):
     def _open_or_wait(self, use: Use) -> ConnectionPoolEntry:
         refusal: BaseException | None = None
         for waits in range(WAITS_MAX):
-            if self._may_open():
+            if self._may_open(use):
                 try:
                     return self._opened(use)
                 except BaseException as problem:
@@ -152,22 +171,26 @@ class ConnectionPool(Pool):
                 return entry
         raise refusal or PoolTimeout(f"all {CONNECTIONS_MAX} connections are in use")
 
-    def _may_open(self) -> bool:
+    def _may_open(self, use: Use) -> bool:
         """Reserves a place if so."""
         with self._changed:
             count = len(self._idle) + len(self._in_use) + self._being_opened
-            is_below = count < CONNECTIONS_MAX
-            self._being_opened += is_below
-        return is_below
+            is_last = self._unbounded >= CONNECTIONS_MAX - 1
+            may_open = count < CONNECTIONS_MAX and not (is_last and use is Use.UNBOUNDED)
+            self._being_opened += may_open
+            self._unbounded += may_open and use is Use.UNBOUNDED
+        return may_open
 
     def _opened(self, use: Use) -> ConnectionPoolEntry:
         generation, now = self._generation, self.clock.monotonic()
         try:
             entry = self._create_connection()
-        finally:
+        except BaseException:
             with self._changed:
-                self._being_opened -= 1
+                self._free_place(use)
+            raise
         with self._changed:
+            self._free_place(use)
             self._opened_so_far += 1
             order = -self._opened_so_far
             entry.info[USAGE] = _Usage(order=order, generation=generation, reviewed_at=now)
@@ -179,6 +202,11 @@ class ConnectionPool(Pool):
             return self._wait(use, WAIT_SECONDS)
 
     # --- with the lock held ---------------------------------------------------------------------
+
+    def _free_place(self, use: Use) -> None:
+        """The one that was reserved. A connection that was opened takes it before the lock is released."""
+        self._being_opened -= 1
+        self._unbounded -= use is Use.UNBOUNDED
 
     def _yield_to_others(self, use: Use) -> ConnectionPoolEntry | None:
         if len(self._in_use) == self._unbounded:

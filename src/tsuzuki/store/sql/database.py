@@ -12,15 +12,17 @@ Driver errors about an unreachable, full or read-only database leave here as `Un
 """
 
 import threading
+from collections import deque
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy.exc import DBAPIError
 
 from tsuzuki.model.clock import Clock
-from tsuzuki.model.errors import Unreachable
+from tsuzuki.model.errors import DatabaseReplaced, Unreachable, UsageError
 from tsuzuki.store.sql import autocommit, postgresql, sqlite
 from tsuzuki.store.sql.autocommit import AutocommitConnection
 from tsuzuki.store.sql.clock import db_now
@@ -28,13 +30,23 @@ from tsuzuki.store.sql.connection_pool import Use, pool_of
 from tsuzuki.store.sql.database_url import invalid_url, parse_url
 from tsuzuki.store.sql.dialect import is_sqlite
 from tsuzuki.store.sql.driver_errors import translate_errors
+from tsuzuki.store.sql.file_identity import FileIdentity
+from tsuzuki.store.sql.forks import on_fork
 from tsuzuki.store.sql.prepared import execute
 from tsuzuki.store.sql.read_limit import ReadWatch
+from tsuzuki.store.sql.write_hold import LockUser, WriteHold
 from tsuzuki.store.wakeups.file_watch import touch
 
 __all__ = ["Connection", "Database", "Use", "open_database"]
 
+LOCK_WAIT_LONG_SECONDS = 0.5
+"""Waits for SQLite's write lock that are longer are remembered."""
+
+LOCK_WAITS_MAX = 64
+"""How many of them."""
+
 _NOW = select(db_now())
+_ISOLATION = select(func.current_setting("transaction_isolation"))
 
 
 class _ThreadState(threading.local):
@@ -48,8 +60,14 @@ class Database:
     """Opened with `open_database`; shared by all threads of a process."""
 
     def __init__(
-        self, engine: Engine, *, clock: Clock, session_engine: Engine | None = None
+        self,
+        engine: Engine,
+        *,
+        clock: Clock,
+        session_engine: Engine | None = None,
+        identity: FileIdentity | None = None,
     ) -> None:
+        self._identity = identity
         self.engine = engine
         self.session_engine = session_engine or engine
         """For what needs a session of its own, such as LISTEN: not through a connection pooler."""
@@ -58,13 +76,24 @@ class Database:
         self.write_ahead_log = Path(f"{engine.url.database}-wal")
         """Beside the file of an SQLite database."""
         self._reader = engine.execution_options(**{postgresql.NO_TRANSACTION: True})
+        self.forget_parent()
+        on_fork(self)
+
+    def forget_parent(self) -> None:
+        """Start with locks and a read watch of its own, also in a forked child."""
         self._read_watch = ReadWatch(
-            clock=clock, cancel=sqlite.cancel if self.is_sqlite else postgresql.cancel
+            clock=self.clock, cancel=sqlite.cancel if self.is_sqlite else postgresql.cancel
         )
         self._write_lock = threading.Lock()
         self._thread = _ThreadState()
         self._lock_wanted_at: float | None = None
         """Since when the writer of this process waits for the lock of an SQLite file."""
+        self._lock_asked_at = 0.0
+        """Since when, including the wait for other writers of this process."""
+        self._lock_waits: deque[tuple[float, float]] = deque(maxlen=LOCK_WAITS_MAX)
+        """The last long waits: when each ended, by the monotonic clock, and how long it was."""
+        self.write_hold: WriteHold | None = None
+        """The transaction of a run in this process that holds the write lock of an SQLite file."""
 
     @property
     def path(self) -> Path | None:
@@ -73,14 +102,17 @@ class Database:
         return Path(name) if self.is_sqlite and name else None
 
     def may_become_reachable(self, problem: Unreachable) -> bool:
-        """Whether waiting can help after this error: the server is not there, is starting, or has no connection
-        left, or is a standby. It cannot if the server refuses us, and an SQLite file does not come by itself."""
-        if self.is_sqlite or problem.permanent:
+        """Whether waiting can help after this error: the server is not there, is starting, has no connection left, is a
+        standby, or a disk is full. It cannot if the server refuses us, and an SQLite file does not come by itself."""
+        if problem.permanent:
             return False
+        if self.is_sqlite:
+            return problem.retry_after_seconds is not None
         cause = getattr(problem.__cause__, "orig", None)
         return (
             postgresql.is_out_of_connections(cause)
             or postgresql.is_standby(cause)
+            or postgresql.is_out_of_space(cause)
             or not postgresql.answers(self.engine)
         )
 
@@ -119,7 +151,8 @@ class Database:
         with translate_errors(self.engine.url):
             connection = autocommit.take(self.engine)
             try:
-                yield connection
+                with postgresql.single_statement(connection):
+                    yield connection
             except BaseException as problem:
                 connection.discard(problem)
                 raise
@@ -137,8 +170,10 @@ class Database:
             yield connection
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
-        """A transaction that is committed on leaving, or rolled back if anything is raised."""
+    def write(self, *, user: LockUser | None = None) -> Iterator[Connection]:
+        """A transaction that is committed on leaving, or rolled back if anything is raised. On PostgreSQL a statement
+        that failed fails the transaction, even if the block caught its error; a savepoint prevents that. On SQLite the
+        transaction of a `user` can be watched and ended (`write_hold`)."""
         with (
             translate_errors(self.engine.url),
             self._exclusive(),
@@ -146,8 +181,13 @@ class Database:
         ):
             connection.execution_options(tsuzuki_write=True)
             with connection.begin():
-                self._lock_wanted_at = None
-                yield connection
+                self._on_lock_taken()
+                with self._held(connection, user):
+                    yield connection
+                self.check_file()
+                if not self.is_sqlite:
+                    postgresql.check_commit(connection.connection.driver_connection)
+            self.check_file()
             self._wake_watchers()
 
     @contextmanager
@@ -159,10 +199,13 @@ class Database:
             try:
                 if self.is_sqlite:
                     sqlite.begin_write(connection.send)
-                    self._lock_wanted_at = None
-                yield connection
+                    self._on_lock_taken()
+                with postgresql.single_statement(connection):
+                    yield connection
                 if self.is_sqlite:
+                    self.check_file()
                     connection.send("COMMIT")
+                    self.check_file()
                     self._wake_watchers()
             except BaseException as problem:
                 connection.discard(problem)
@@ -173,11 +216,33 @@ class Database:
     def statements(self) -> Iterator[AutocommitConnection]:
         """The same for a few writes that belong together: one transaction on PostgreSQL too."""
         with self.statement() as connection:
-            if not self.is_sqlite:
-                connection.send(postgresql.begin_statement(connection.info))
-            yield connection  # after an error the connection is discarded, and with it the transaction
-            if not self.is_sqlite:
-                connection.send("COMMIT")
+            is_open = self.is_sqlite or connection.info.get(postgresql.OTHER_DEFAULTS)
+            with nullcontext() if is_open else postgresql.transaction(connection):
+                yield connection
+
+    @property
+    def replaced(self) -> DatabaseReplaced | None:
+        """Why nothing can be written any more, once the file was found to be deleted or replaced."""
+        return self._identity.problem if self._identity else None
+
+    def check_file(self) -> None:
+        """Raise `DatabaseReplaced` if the file of an SQLite database is not the one that was opened. Called before a
+        commit, so that none goes to a file that is gone; and after it, before it is confirmed."""
+        if self._identity is not None:
+            self._identity.check()
+
+    @property
+    def wal_bytes(self) -> int:
+        """The size of SQLite's write-ahead log; 0 without one."""
+        try:
+            return self.write_ahead_log.stat().st_size if self.is_sqlite else 0
+        except OSError:
+            return 0
+
+    def shorten_wal(self) -> None:
+        """Empty a long write-ahead log. Waits for no reader and no writer: beside one it stays for now."""
+        if self.path is not None and self.wal_bytes > sqlite.WAL_KEPT_BYTES:
+            sqlite.truncate_wal(self.path)
 
     def is_write_locked(self) -> bool:
         """Whether another process holds SQLite's write lock, and for longer than a write takes."""
@@ -193,14 +258,50 @@ class Database:
         """One write transaction per thread, and on SQLite one per process."""
         if self._thread.is_writing:
             raise RuntimeError("a write transaction was opened inside another one")
+        asked_at = self.clock.monotonic() if self.is_sqlite else 0.0
         with self._write_lock if self.is_sqlite else nullcontext():
             self._thread.is_writing = True
+            self._lock_asked_at = asked_at
             self._lock_wanted_at = self.clock.monotonic() if self.is_sqlite else None
             try:
                 yield
             finally:
                 self._thread.is_writing = False
                 self._lock_wanted_at = None
+
+    def _on_lock_taken(self) -> None:
+        self._lock_wanted_at = None
+        now = self.clock.monotonic() if self.is_sqlite else 0.0
+        waited = now - self._lock_asked_at
+        if waited > LOCK_WAIT_LONG_SECONDS:
+            self._lock_waits.append((now, waited))
+
+    @contextmanager
+    def _held(self, connection: Connection, user: LockUser | None) -> Iterator[None]:
+        if user is None or not self.is_sqlite:
+            yield
+            return
+        raw = connection.connection.driver_connection
+        hold = self.write_hold = WriteHold(user, raw, taken_at=self.clock.monotonic())
+        try:
+            yield
+        except DBAPIError:
+            hold.finish()  # a transaction that was ended from outside refuses every statement: raise that instead
+            raise
+        except BaseException:
+            with suppress(UsageError):
+                hold.finish()
+            raise
+        else:
+            hold.finish()
+        finally:
+            self.write_hold = None
+
+    def lock_waited_until(self, *, longer_than_seconds: float) -> float:
+        """When the last wait for the write lock of an SQLite file ended that was longer, by the monotonic clock; 0 if
+        there was none. Waits for other writers of this process count."""
+        waits = list(self._lock_waits)
+        return max((end for end, seconds in waits if seconds > longer_than_seconds), default=0.0)
 
     def lock_wait_seconds(self) -> float:
         """How long the writer of this process has been waiting for the write lock of an SQLite file; 0 if it is
@@ -220,9 +321,18 @@ class Database:
         if self.is_sqlite:
             sqlite.register_clock(connection.connection.driver_connection, self.clock)
 
+    def can_commit_beside(self, connection: Connection) -> bool:
+        """Whether a transaction of our own can commit while this transaction of a caller's is open, and the caller
+        sees what it stored. SQLite has one writer; a snapshot (REPEATABLE READ, SERIALIZABLE) does not see it."""
+        if self.is_sqlite or self.is_writing:
+            return False
+        return bool(execute(connection, _ISOLATION).scalar_one() == "read committed")
+
     def close(self) -> None:
         self.engine.dispose()
         self.session_engine.dispose()
+        if self._identity is not None:
+            self._identity.forget()
 
 
 def open_database(url: str, *, clock: Clock, direct_url: str | None = None) -> Database:
@@ -232,7 +342,9 @@ def open_database(url: str, *, clock: Clock, direct_url: str | None = None) -> D
     direct = parse_url(direct_url) if direct_url else None
     match parsed.get_backend_name():
         case "sqlite":
-            return Database(sqlite.create_engine(parsed, clock), clock=clock)
+            identity = FileIdentity(parsed.database or "")
+            engine = sqlite.create_engine(parsed, clock, identity)
+            return Database(engine, clock=clock, identity=identity)
         case "postgresql" | "postgres":
             return Database(
                 postgresql.create_engine(parsed, clock),

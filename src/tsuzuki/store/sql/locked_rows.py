@@ -1,7 +1,11 @@
 """The rows of a table that a batch names, locked, for the UPDATE that changes them.
 
-PostgreSQL locks those rows one by one, always in the order of their ids: two batches that name the same
-rows queue up and cannot deadlock. SQLite has one writer.
+On PostgreSQL a row that another transaction holds is left out, never waited for: a handler may hold the row of its
+run for as long as its transaction takes. Without a wait there is no deadlock either. SQLite has one writer.
+
+A row is locked in one of three ways. A move takes FOR UPDATE, which no other lock goes with. A handler's transaction
+and its progress take FOR NO KEY UPDATE, and log lines FOR KEY SHARE: these two go together, so lines are stored while
+a handler's transaction is open, but no run is moved while lines of it are being committed.
 
 How batch and table are joined depends on which columns vary from row to row. Mostly it is the id alone;
 then the ids are one array and there is no join at all.
@@ -48,15 +52,15 @@ def locked_rows(
     columns: Columns,
     varying: Sequence[str],
     *,
-    skip_locked: bool = False,
+    key_share: bool = False,
 ) -> LockedRows:
-    """The rows of a packed batch, whose first column, `id`, must be sorted. With `skip_locked`, rows
-    that another transaction holds are left out instead of waited for."""
+    """The rows of a packed batch whose first column is `id`, without those that another transaction holds; with
+    `key_share`, one that is held FOR KEY SHARE is not left out."""
     if is_sqlite(dialect):
         batch = unpack(dialect, columns, varying)
         return LockedRows(batch.c, by_key(table.c.id, batch.c.id))
     row = TableClause(table.name, column("id", BigInteger())).alias("row")
-    lock = select(row.c.id).with_for_update(key_share=True, skip_locked=skip_locked)
+    lock = select(row.c.id).with_for_update(key_share=key_share, skip_locked=True)
     if len(varying) > 1:
         batch = _joined(unpack(dialect, columns, varying), row, lock)
         return LockedRows(batch.c, by_key(table.c.id, batch.c.id))
@@ -66,10 +70,8 @@ def locked_rows(
         named = row.c.id == func.any(cast(ids, ARRAY(BigInteger(), dimensions=1)))
         locked = lock.where(named).order_by(row.c.id).scalar_subquery()
         matches = table.c.id == func.any(func.array(locked))
-    elif skip_locked:
-        matches = table.c.id == lock.where(row.c.id == constant["id"]).scalar_subquery()
     else:
-        matches = table.c.id == constant["id"]
+        matches = table.c.id == lock.where(row.c.id == constant["id"]).scalar_subquery()
     return LockedRows(SimpleNamespace(**constant), matches)
 
 

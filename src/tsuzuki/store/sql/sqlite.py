@@ -18,6 +18,7 @@ from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError, Unreachable
 from tsuzuki.store.sql.connection_pool import ConnectionPool, pool_of
 from tsuzuki.store.sql.database_url import check_parameters, invalid_url
+from tsuzuki.store.sql.file_identity import FileIdentity
 from tsuzuki.store.sql.sqlite_snapshot import SNAPSHOT, SnapshotReader
 from tsuzuki.store.sql.stored_values import to_text
 
@@ -31,6 +32,9 @@ LOCK_CHECK_SECONDS = 1.0
 """How long `is_write_locked` waits: longer than a write takes."""
 
 WAL_PAUSE_SECONDS = 0.01
+WAL_KEPT_BYTES = 8 * 2**20
+"""A write-ahead log of this size is used again and again; a longer one is the trace of a long reader."""
+
 VERSION_OLDEST = (3, 35, 0)
 PARAMETERS = ("synchronous", "timeout", "uri", "mode", "cache", "immutable", "nolock", "vfs")
 """Of the URL: our own, those of Python's driver, and those of SQLite."""
@@ -49,7 +53,7 @@ class SqlitePool(ConnectionPool):
         return False
 
 
-def create_engine(url: URL, clock: Clock) -> Engine:
+def create_engine(url: URL, clock: Clock, identity: FileIdentity) -> Engine:
     if sqlite3.sqlite_version_info < VERSION_OLDEST:
         raise Unreachable(
             f"this Python brings SQLite {sqlite3.sqlite_version}, which is too old",
@@ -72,6 +76,7 @@ def create_engine(url: URL, clock: Clock) -> Engine:
 
     @event.listens_for(engine, "connect")
     def prepare(raw: sqlite3.Connection, record: Any) -> None:
+        identity.note()
         raw.isolation_level = None  # `_begin` below sends BEGIN
         register_clock(raw, clock)
         if SNAPSHOT in record.info:
@@ -87,6 +92,10 @@ def create_engine(url: URL, clock: Clock) -> Engine:
         ):
             raw.execute(f"PRAGMA {pragma}")
 
+    @event.listens_for(engine, "do_connect")
+    def check_file(*_arguments: object) -> None:
+        identity.check()  # before a new file is made in place of the one that is gone
+
     event.listen(engine, "do_connect", _make_private_file)
     event.listen(engine, "do_connect", SnapshotReader())
     event.listen(engine, "begin", _begin)
@@ -101,13 +110,30 @@ def cancel(raw: Any) -> None:
 def is_write_locked(path: Path) -> bool:
     """Whether the write lock of a file is not to be had. Nothing is written."""
     try:
-        raw = sqlite3.connect(path, timeout=LOCK_CHECK_SECONDS, isolation_level=None)
-        with closing(raw):
+        with closing(_connect_existing(path, timeout=LOCK_CHECK_SECONDS)) as raw:
             raw.execute("BEGIN IMMEDIATE")
             raw.execute("ROLLBACK")
     except sqlite3.OperationalError as problem:
         return "locked" in str(problem)
     return False
+
+
+def truncate_wal(path: Path) -> bool:
+    """Move what is in the write-ahead log into the file and empty the log. Waits for no lock; whether it was done."""
+    try:
+        with closing(_connect_existing(path, timeout=0.0)) as raw:
+            # First what needs no lock, so that writers wait only for the rest.
+            raw.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            is_busy, *_ = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    except sqlite3.OperationalError:
+        return False
+    return not is_busy
+
+
+def _connect_existing(path: Path, *, timeout: float) -> sqlite3.Connection:
+    """A connection beside the pool. A file that was deleted is not made again."""
+    location = f"{path.absolute().as_uri()}?mode=rw"
+    return sqlite3.connect(location, timeout=timeout, isolation_level=None, uri=True)
 
 
 def _make_private_file(

@@ -13,6 +13,8 @@ from sqlalchemy.types import TypeEngine
 
 from tsuzuki.model import jsontext
 from tsuzuki.model.errors import UsageError
+from tsuzuki.model.run_limits import result_text
+from tsuzuki.model.storable_text import storable
 from tsuzuki.store.sql.dialect import is_sqlite
 from tsuzuki.store.sql.stored_values import from_json, from_text, in_utc, to_text
 
@@ -59,6 +61,16 @@ class JsonText(TypeDecorator[Any]):
         return from_json
 
 
+class ResultText(JsonText):
+    """The result of a run, as `JsonText`: too large a one is refused, and text in it that no database can store is
+    replaced by U+FFFD."""
+
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        return None if value is None else result_text(value)
+
+
 class KeyText(TypeDecorator[str]):
     """Text that is compared, and so must be stored unchanged: what a database cannot store (NUL, lone
     surrogates) is refused, because replaced it might collide with another key."""
@@ -85,8 +97,4 @@ class PlainText(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        if value is None:
-            return None
-        if value.isascii() and "\x00" not in value:
-            return value
-        return value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8", "replace")
+        return None if value is None else storable(value)

@@ -94,6 +94,18 @@ def test_arguments_beyond_the_limit_of_the_system_are_a_failure_not_a_crash(
     )
 
 
+def test_a_program_is_looked_for_in_every_folder_of_the_path(commands: Commands) -> None:
+    for name, mode in (("first", 0o644), ("second", 0o755)):
+        (commands.folder / name).mkdir()
+        (commands.folder / name / "tool").write_text("#!/bin/sh\n")
+        (commands.folder / name / "tool").chmod(mode)
+    path = f"{commands.folder}/first:{commands.folder}/second"
+    outcome, _ = commands.run("tool", "x" * 3_000_000, environment={"PATH": path})
+    assert outcome == failed(
+        "the arguments and the environment for 'tool' are longer than the system allows"
+    )
+
+
 def test_known_secrets_are_masked_in_the_error_and_in_the_log(commands: Commands) -> None:
     commands.environ["TSUZUKI_API_TOKEN"] = "hunter2-hunter2"
     commands.environ["TSUZUKI_DATABASE_URL"] = "postgresql://u:p%40ssword@h/d"

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsuzuki.engine.executors.command.output import OutputStream
-from tsuzuki.engine.output_lines import LINE_BYTES_MAX, split_lines, text_of
+from tsuzuki.engine.output_lines import split_lines, text_of
+from tsuzuki.model.run_limits import LOG_LINE_BYTES_MAX
 
 
 def split(*chunks: bytes) -> list[str]:
@@ -36,12 +37,12 @@ def test_a_long_line_is_cut_between_characters() -> None:
     for chunks in ([text.encode()], [text.encode(), b"\n"], [f"{text}\n".encode()]):
         pieces = split(*chunks)
         assert "".join(pieces) == text
-        assert all(len(piece.encode()) <= LINE_BYTES_MAX for piece in pieces)
+        assert all(len(piece.encode()) <= LOG_LINE_BYTES_MAX for piece in pieces)
 
 
 def test_a_long_line_that_is_not_text_is_cut_all_the_same() -> None:
-    pieces = split(b"\x80" * (LINE_BYTES_MAX * 2))
-    assert sum(map(len, pieces)) == LINE_BYTES_MAX * 2
+    pieces = split(b"\x80" * (LOG_LINE_BYTES_MAX * 2))
+    assert sum(map(len, pieces)) == LOG_LINE_BYTES_MAX * 2
 
 
 def test_secrets_are_masked_in_whole_lines_and_in_the_tail() -> None:

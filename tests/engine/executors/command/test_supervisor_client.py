@@ -10,6 +10,7 @@ import pytest
 
 from support.commands import Commands
 from support.executions import a_task, open_descriptors
+from tsuzuki.engine.executors.command.supervisor.processes import INHERITED_DESCRIPTOR_MIN
 from tsuzuki.engine.outcome import Failed
 from tsuzuki.model.states import Reason
 
@@ -45,13 +46,15 @@ def test_a_worker_without_descriptors_fails_the_run_and_keeps_nothing_of_it(
     assert list(scratch.iterdir()) == []
 
 
-def test_a_command_has_no_input_no_terminal_and_no_file_of_ours(commands: Commands) -> None:
+def test_a_command_has_no_input_no_terminal_and_of_our_files_only_its_kill_switch(
+    commands: Commands,
+) -> None:
     script = (
         "import os, sys; print(repr(sys.stdin.read()), os.getsid(0) == os.getpid(), "
-        "sorted(int(n) for n in os.listdir('/proc/self/fd'))[:-1])"
+        "[n for n in range(1000) if os.path.exists(f'/proc/self/fd/{n}')])"
     )
     _, run_io = commands.run(sys.executable, "-c", script)
-    assert run_io.of("stdout") == ["'' True [0, 1, 2]"]
+    assert run_io.of("stdout") == [f"'' True [0, 1, 2, {INHERITED_DESCRIPTOR_MIN}]"]
 
 
 def test_the_document_handed_over_survives_any_text(commands: Commands) -> None:

@@ -10,7 +10,8 @@ from support.python_calls import Call, Function
 from tsuzuki.engine.executors.python.executor import PythonExecutor
 from tsuzuki.engine.outcome import Failed, Succeeded
 from tsuzuki.engine.run_context import RunContext
-from tsuzuki.model.errors import Unreachable
+from tsuzuki.model.errors import Unreachable, UsageError
+from tsuzuki.model.run_limits import RESULT_BYTES_MAX
 from tsuzuki.model.states import Reason
 
 
@@ -27,12 +28,41 @@ def test_what_is_returned_is_kept_as_json(call: Call) -> None:
     assert call(lambda: None)[0] == Succeeded(result=None)
 
 
-@pytest.mark.parametrize("value", [object(), {1, 2}, float("nan"), b"bytes", "\ud800"])
+@pytest.mark.parametrize("value", [object(), {1, 2}, float("nan"), b"bytes"])
 def test_what_json_cannot_hold_is_a_failure(call: Call, value: object) -> None:
     outcome, _ = call(lambda: value)
     assert isinstance(outcome, Failed)
     assert outcome.reason is Reason.HANDLER_FAILED
-    assert outcome.error.startswith("the function's result cannot be stored: this value cannot")
+    assert "not_json: " in outcome.error
+
+
+def test_a_result_may_have_a_mebibyte_and_no_more(call: Call) -> None:
+    fits = "x" * (RESULT_BYTES_MAX - len('""'))
+    assert call(lambda: fits)[0] == Succeeded(result=fits)
+    for too_large in (fits + "x", "é" * (RESULT_BYTES_MAX // 2)):
+        outcome, _ = call(lambda value=too_large: value)
+        assert isinstance(outcome, Failed)
+        assert "result_too_large: " in outcome.error
+        assert len(outcome.error) < 500
+
+
+def test_half_of_a_surrogate_pair_in_a_result_is_replaced(call: Call) -> None:
+    assert call(lambda: {"file": "a\udcff", "nul": "\x00"})[0] == Succeeded(
+        result={"file": "a\ufffd", "nul": "\x00"}
+    )
+
+
+def test_a_failure_says_that_its_result_was_not_stored(call: Call) -> None:
+    def fail() -> None:
+        problem = UsageError("no such book", code="book")
+        problem.result = "x" * RESULT_BYTES_MAX  # type: ignore[attr-defined]
+        raise problem
+
+    outcome, _ = call(fail)
+    assert isinstance(outcome, Failed)
+    assert outcome.result is None
+    assert outcome.error.startswith("book: no such book")
+    assert "result_too_large: " in outcome.error
 
 
 def test_an_exception_is_the_error_and_its_own_frames_are_logged(call: Call) -> None:

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from support.python_calls import Call, Function
+from support.moving_clock import NOON, MovingClock
+from support.python_calls import Call, Function, calls_of, python_executor
 from tsuzuki.engine.executors.python.executor import PythonExecutor
+from tsuzuki.engine.executors.python.functions import MISSING_SECONDS, Functions
 from tsuzuki.engine.outcome import Failed, Succeeded
 from tsuzuki.engine.run_context import RunContext
+from tsuzuki.model.errors import NotFound
 from tsuzuki.model.states import Reason
 
 
@@ -156,3 +159,56 @@ def test_a_module_that_breaks_shows_where_and_is_tried_again_when_mended(
     assert any(f'"{module}", line 2' in line for line in run_io.of("stderr"))
     module.write_text("def f(): return 'mended'\n")
     assert call("breaking:f")[0] == Succeeded(result="mended")
+
+
+def test_packages_are_found_without_being_imported(
+    executor: PythonExecutor, tmp_path: Path
+) -> None:
+    (tmp_path / "breaking.py").write_text("raise ValueError('imported')\n")
+    named = {"breaking", "no_such_package", "tsuzuki", "__main__"}
+    assert executor.importable(named) >= {"breaking", "tsuzuki"}
+    assert not executor.importable(named) & {"no_such_package", "__main__"}
+    assert "breaking" not in sys.modules
+
+
+def test_a_package_in_a_folder_that_is_made_later_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one of a volume that is mounted after the start of the worker."""
+    clock, folder = MovingClock(NOON), tmp_path / "later"
+    monkeypatch.setattr(sys, "path", [*sys.path, str(folder)])
+    functions = Functions({}, base_folder=tmp_path, clock=clock)
+    assert functions.importable({"comes_later"}) == frozenset()
+    folder.mkdir()
+    (folder / "comes_later.py").touch()
+    clock.advance(MISSING_SECONDS)
+    assert functions.importable({"comes_later"}) == {"comes_later"}
+
+
+def test_packages_of_registered_functions_count_as_found(tmp_path: Path) -> None:
+    functions: dict[str, Function] = {"made.up:f": lambda: 0, "books": lambda: 0}
+    with python_executor(tmp_path, functions) as executor:
+        assert executor.importable(()) == {"made"}
+
+
+def test_a_function_that_could_not_be_loaded_is_missing_for_a_while(tmp_path: Path) -> None:
+    clock = MovingClock(NOON)
+    functions = Functions({}, base_folder=tmp_path, clock=clock)
+    with pytest.raises(NotFound):
+        functions.find("os.path:missing")
+    assert functions.missing() == {"os.path:missing"}
+    clock.advance(MISSING_SECONDS)
+    assert functions.missing() == frozenset()
+
+
+@pytest.mark.parametrize("of_program", ["/another.py", None])
+def test_a_function_in_the_main_module_of_another_program_is_not_called(
+    tmp_path: Path, of_program: str | None
+) -> None:
+    functions: dict[str, Function] = {"__main__:work": lambda: "ours"}
+    with python_executor(tmp_path, functions, program="/ours.py") as executor:
+        call = calls_of(executor, functions)
+        outcome, _ = call("__main__:work", program=of_program)
+        assert isinstance(outcome, Failed)
+        assert outcome.reason is Reason.HANDLER_UNKNOWN
+        assert call("__main__:work", program="/ours.py")[0] == Succeeded(result="ours")

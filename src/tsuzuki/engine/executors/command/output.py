@@ -8,7 +8,8 @@ import os
 from collections.abc import Callable
 from functools import partial
 
-from tsuzuki.engine.output_lines import LINE_BYTES_MAX, pieces_of, text_of
+from tsuzuki.engine.output_lines import pieces_of, text_of
+from tsuzuki.model.run_limits import LOG_LINE_BYTES_MAX
 
 TAIL_BYTES_MAX = 2 * 1024
 READ_BYTES_MAX = 64 * 1024
@@ -43,7 +44,7 @@ class OutputStream:
         lines, newline, self._rest = (self._rest + chunk).rpartition(b"\n")
         if newline:
             self._deliver(self._mask(lines))
-        if len(self._rest) > LINE_BYTES_MAX:
+        if len(self._rest) > LOG_LINE_BYTES_MAX:
             *overlong, self._rest = pieces_of(self._rest)
             for piece in overlong:
                 self._deliver(self._mask(piece))

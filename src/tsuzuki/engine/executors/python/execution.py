@@ -1,4 +1,4 @@
-"""The execution of one Python function: started in a thread or on the event loop, ended exactly once."""
+"""The execution of one Python function: started in a thread or on the shared event loop, ended exactly once."""
 
 import asyncio
 import threading
@@ -9,22 +9,24 @@ from enum import Enum, auto
 from typing import Any
 
 from tsuzuki.engine.executors.event_loop_thread import EventLoopThread
-from tsuzuki.engine.executors.failures import failure_of, traceback_lines
+from tsuzuki.engine.executors.failures import failure_of, traceback_lines, unstorable
 from tsuzuki.engine.executors.python.functions import Function, Functions
+from tsuzuki.engine.executors.python.own_loop import OwnLoop
 from tsuzuki.engine.executors.python.thread_pool import HandlerThreadPool
 from tsuzuki.engine.outcome import SUCCEEDED, Failed, Outcome, StopCause, Stopped, Succeeded
 from tsuzuki.engine.run_context import RunContext, RunStopped, StopSignal, log_line
 from tsuzuki.engine.task import OnOutcome, RunIO, Task
+from tsuzuki.model.abilities import MAIN_MODULE
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import NotFound, TsuzukiError, UsageError
-from tsuzuki.model.jsontext import decode, encode
+from tsuzuki.model.run_limits import stored_result
 from tsuzuki.model.states import Reason
 
 
 @dataclass(frozen=True, kw_only=True)
 class PythonRuntime:
-    """Where functions are called. `timer` runs no handlers, so that none can block it; `live` are the
-    executions that have not ended."""
+    """Where functions are called; `loop` is shared by async ones that take no context. `timer` runs no handlers, so
+    that none can block it; `live` are the executions that have not ended."""
 
     functions: Functions
     threads: HandlerThreadPool
@@ -32,6 +34,7 @@ class PythonRuntime:
     timer: EventLoopThread
     kill_grace_seconds: Callable[[], float]
     clock: Clock
+    program: str | None = None
     live: "set[PythonExecution]" = field(default_factory=set)
 
 
@@ -49,6 +52,7 @@ class PythonExecution:
         "_cause",
         "_lock",
         "_on_outcome",
+        "_own_loop",
         "_phase",
         "_run_io",
         "_running",
@@ -69,12 +73,13 @@ class PythonExecution:
         self._phase = _Phase.WAITING
         self._cause: StopCause | None = None
         self._running: asyncio.Task[None] | None = None
+        self._own_loop: OwnLoop[Outcome] | None = None
 
     def start(self) -> None:
-        """Start the call: on the loop if it is known to be async, else in a thread, which first looks the
-        function up."""
+        """Start the call: on the shared loop if the function is known to be for it, else in a thread, which first
+        looks the function up."""
         function = self._runtime.functions.known(self._function_name)
-        if function is not None and function.is_async:
+        if function is not None and _shares_loop(function) and not self._is_other_program:
             self._runtime.loop.post(self._enter_loop, function)
         else:
             self._runtime.threads.do(self._enter_thread)
@@ -95,6 +100,8 @@ class PythonExecution:
             return
         if phase is _Phase.ON_LOOP:
             self._runtime.loop.post(self._cancel)
+        elif self._own_loop is not None:
+            self._own_loop.cancel()
         if at_once:
             self._runtime.timer.post(self._abandon, cause)
         elif is_first:
@@ -113,6 +120,10 @@ class PythonExecution:
 
     def _perform(self) -> bool:
         """Look the function up, and call it or pass it to the loop; false if the run was abandoned before."""
+        if self._is_other_program:
+            program = self._task.spec.options.get("program")
+            error = f"{self._function_name!r} is a function of another program: {program}"
+            return self._end(Failed(reason=Reason.HANDLER_UNKNOWN, error=error))
         try:
             function = self._runtime.functions.find(self._function_name)
         except NotFound as problem:
@@ -121,6 +132,8 @@ class PythonExecution:
             return self._end(Failed(reason=Reason.HANDLER_UNKNOWN, error=problem.message))
         if not function.is_async:
             return self._end(self._outcome_of_call(function))
+        if not _shares_loop(function):
+            return self._end(self._outcome_on_own_loop(function))
         if not self._move(_Phase.WAITING):
             return False
         self._runtime.loop.post(self._enter_loop, function)
@@ -136,7 +149,18 @@ class PythonExecution:
         except BaseException as problem:  # noqa: BLE001 -- any exception is an outcome
             return self._outcome_of_raising(problem)
 
-    # --- on the loop ----------------------------------------------------------------------------
+    def _outcome_on_own_loop(self, function: Function) -> Outcome:
+        own_loop = OwnLoop[Outcome]()
+        self._own_loop = own_loop
+        if self._cause is not None:  # read after `_own_loop` is set: `stop` may have missed it
+            own_loop.cancel()
+        try:
+            outcome = own_loop.run(self._outcome_of_awaiting(function))
+        except BaseException as problem:  # noqa: BLE001 -- such as too many open files
+            return self._outcome_of_raising(problem)
+        return outcome or Stopped(cause=self._cause or StopCause.SHUTDOWN)
+
+    # --- on the shared loop ---------------------------------------------------------------------
 
     def _enter_loop(self, function: Function) -> None:
         if self._cause is not None:  # asked to stop while the function was looked up
@@ -149,16 +173,16 @@ class PythonExecution:
             self._running.cancel()
 
     async def _await(self, function: Function) -> None:
-        outcome: Outcome
+        self._end(await self._outcome_of_awaiting(function))
+
+    async def _outcome_of_awaiting(self, function: Function) -> Outcome:
         keywords = self._keywords(function)
         if isinstance(keywords, Failed):
-            outcome = keywords
-        else:
-            try:
-                outcome = _succeeded(await function.call(**keywords))
-            except BaseException as problem:  # noqa: BLE001 -- any exception is an outcome
-                outcome = self._outcome_of_raising(problem)
-        self._end(outcome)
+            return keywords
+        try:
+            return _succeeded(await function.call(**keywords))
+        except BaseException as problem:  # noqa: BLE001 -- any exception is an outcome
+            return self._outcome_of_raising(problem)
 
     def _cancel(self) -> None:
         if self._running is not None:
@@ -204,6 +228,14 @@ class PythonExecution:
         spec = self._task.spec
         return str(spec.options.get("function", "")) if spec.handler == "python" else spec.handler
 
+    @property
+    def _is_other_program(self) -> bool:
+        """Its function would be found by name here, but is another one. The leader assigns no such run, unless its
+        job was changed at that moment."""
+        if not self._function_name.startswith(f"{MAIN_MODULE}:"):
+            return False
+        return self._task.spec.options.get("program") != self._runtime.program
+
     def _keywords(self, function: Function) -> dict[str, Any] | Failed:
         try:
             return function.keywords(self._task.run.arguments, self._context)
@@ -231,12 +263,16 @@ class PythonExecution:
             log_line(self._run_io, self._task, self._stop_signal, "stderr", line)
 
 
+def _shares_loop(function: Function) -> bool:
+    """Whether it is async and takes no context, and so cannot open a transaction that would block the loop."""
+    return function.is_async and not function.contexts
+
+
 def _succeeded(value: Any) -> Outcome:
     """The value as it will be read back: a copy, because the handler may still change its own."""
     if value is None:
         return SUCCEEDED
     try:
-        return Succeeded(result=decode(encode(value)))
+        return Succeeded(result=stored_result(value))
     except UsageError as problem:
-        error = f"the function's result cannot be stored: {problem.message}"
-        return Failed(reason=Reason.HANDLER_FAILED, error=error)
+        return unstorable(problem)

@@ -1,11 +1,12 @@
-"""Executes Python functions: synchronous ones in threads, asynchronous ones together on one event loop.
+"""Executes Python functions: synchronous ones in threads, asynchronous ones together on one event loop. An asynchronous
+one that takes the context, and so may open transactions, has a thread with a loop of its own.
 
 Cancellation is cooperative: a function can only be asked to stop. A thread that does not stop is abandoned:
 its run ends all the same, and the context is fenced, so that nothing the function still does through it has
 any effect. What a function prints goes where the worker prints; only `run.log` reaches the log of the run.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from tsuzuki.model.clock import Clock
 
 class PythonExecutor:
     """Calls `options["function"]`: one of `functions`, or else `package.module:function`. For any
-    other handler than `python` it calls the one of `functions` that has the handler's name."""
+    other handler than `python` it calls the one of `functions` that has the handler's name. A function of `__main__`
+    is called only for jobs that this `program` defined."""
 
     def __init__(
         self,
@@ -30,9 +32,11 @@ class PythonExecutor:
         max_threads: int,
         kill_grace_seconds: Callable[[], float],
         clock: Clock,
+        program: str | None = None,
     ) -> None:
         self._runtime = PythonRuntime(
-            functions=Functions(functions, base_folder=base_folder),
+            functions=Functions(functions, base_folder=base_folder, clock=clock),
+            program=program,
             threads=HandlerThreadPool(threads_max=max_threads),
             loop=EventLoopThread(name="tsuzuki-async-handlers"),
             timer=EventLoopThread(name="tsuzuki-handler-timer"),
@@ -44,6 +48,14 @@ class PythonExecutor:
     def abandoned_threads(self) -> int:
         """How many threads still execute a function whose run has ended."""
         return self._runtime.threads.abandoned
+
+    def importable(self, packages: Collection[str]) -> frozenset[str]:
+        """Those of the top-level packages, and of the registered functions', that could be imported here."""
+        return self._runtime.functions.importable(packages)
+
+    def missing(self) -> frozenset[str]:
+        """The functions that could not be loaded lately."""
+        return self._runtime.functions.missing()
 
     def start(self, task: Task, run_io: RunIO, on_outcome: OnOutcome) -> Execution:
         """Start the function. `on_outcome` is never called from within."""

@@ -10,6 +10,7 @@ from the run's arguments, and every argument needs its parameter, except for `de
 """
 
 import importlib
+import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from tsuzuki.engine.run_context import RunContext
+from tsuzuki.model.abilities import MAIN_MODULE
+from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import NotFound, UsageError
+
+MISSING_SECONDS = 30.0
+"""How long a worker takes no runs of a function that it could not load. Then it tries again: what its module needs
+may be there now."""
 
 _FILLED_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -64,9 +71,20 @@ class Functions:
     needs.
     """
 
-    def __init__(self, registered: Mapping[str, Callable[..., Any]], *, base_folder: Path) -> None:
+    def __init__(
+        self,
+        registered: Mapping[str, Callable[..., Any]],
+        *,
+        base_folder: Path,
+        clock: Clock | None = None,
+    ) -> None:
         self._registered = registered
+        self._clock = clock or SystemClock()
         self._found: dict[str, Function] = {}
+        self._missing: dict[str, float] = {}
+        """Functions that could not be loaded, and until when they are not tried again."""
+        self._caches_valid_until = 0.0
+        """Of the import system, which remembers folders that were not there."""
         folder = str(base_folder.absolute())
         if folder not in sys.path:
             sys.path.append(folder)
@@ -84,9 +102,48 @@ class Functions:
         found = self.known(name)
         if found is None:
             call = self._registered.get(name)
-            found = _inspected(name, _imported(name) if call is None else call)
+            try:
+                found = _inspected(name, _imported(name) if call is None else call)
+            except NotFound:
+                self._missing[name] = self._clock.monotonic() + MISSING_SECONDS
+                raise
             self._found[name] = found
         return found
+
+    def missing(self) -> frozenset[str]:
+        """The functions that could not be loaded lately."""
+        now = self._clock.monotonic()
+        return frozenset(name for name, until in [*self._missing.items()] if now < until)
+
+    def _registered_modules(self) -> set[str]:
+        return {name.partition(":")[0] for name in [*self._registered] if ":" in name}
+
+    def importable(self, packages: Iterable[str]) -> frozenset[str]:
+        """Those of the top-level packages that could be imported here; none is. And those of registered functions."""
+        registered = {name.partition(".")[0] for name in self._registered_modules()}
+        asked = {*packages} - registered - {MAIN_MODULE}
+        found = {package for package in asked if _is_importable(package)}
+        if asked - found and self._must_look_again():
+            found = {package for package in asked if _is_importable(package)}
+        return frozenset((registered | found) - {MAIN_MODULE})
+
+    def _must_look_again(self) -> bool:
+        """Whether the caches of the import system were old; they are empty then. Seldom: to fill them takes a while."""
+        now = self._clock.monotonic()
+        if now < self._caches_valid_until:
+            return False
+        self._caches_valid_until = now + MISSING_SECONDS
+        importlib.invalidate_caches()
+        return True
+
+
+def _is_importable(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ValueError:  # it is loaded, by a program that gave it no spec
+        return package in sys.modules
+    except Exception:  # noqa: BLE001 -- whatever a finder of a third party raises
+        return False
 
 
 def _imported(name: str) -> Any:

@@ -5,36 +5,119 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from random import SystemRandom
 
+import psutil
 import pytest
 
 from support.executions import Executions, watching
 from support.supervised_commands import TREE, processes_with, shell, supervisors
 from tsuzuki.engine.outcome import Failed, StopCause, Stopped
 
+TESTS = Path(__file__).parents[4]
+GROUP = "for n in 1 2 3 4; do sh -c 'echo $$; exec sleep 300' & done; echo $$;"
+ENDLESS = "trap '' TERM; while :; do sleep 0.05; done"
+
+SLOW_TO_DIE = """exec python3 -c '
+import os, signal
+if os.fork():
+    signal.pause()
+os.setsid()
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    while True:
+        pass
+os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+print(os.getpid(), *[child] * 4, sep="\\n", flush=True)
+signal.pause()
+'"""
+"""In a session of its own, a process of the lowest priority whose busy child keeps it from running, and so from ending
+when it is killed."""
+
+
+@contextmanager
+def worker_with(script: str) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """A worker that runs this command, and the five process ids that the command prints."""
+    with subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "support.worker_process",
+            json.dumps({"argv": ["sh", "-c", script]}),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+    ) as worker:
+        assert worker.stdout is not None
+        yield worker, [int(worker.stdout.readline()) for _ in range(5)]
+
+
+def server_and_supervisor(worker: int) -> tuple[psutil.Process, psutil.Process]:
+    server, supervisor = sorted(supervisors(below=worker), key=lambda one: one.ppid() != worker)
+    return server, supervisor
+
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_the_whole_tree_dies_with_its_worker(number: signal.Signals) -> None:
-    options = {"argv": ["sh", "-c", TREE + "trap '' TERM; while :; do sleep 0.05; done"]}
-    tests = Path(__file__).parents[4]
-    with (
-        subprocess.Popen(
-            [sys.executable, "-m", "support.worker_process", json.dumps(options)],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(tests)},
-        ) as worker,
-        ExitStack() as stack,
-    ):
-        assert worker.stdout is not None
-        pids = [int(worker.stdout.readline()) for _ in range(5)]
-        beside = [process.pid for process in supervisors(below=worker.pid)]
-        assert len(beside) == 2
+    with worker_with(TREE + ENDLESS) as (worker, pids), ExitStack() as stack:
+        beside = [process.pid for process in server_and_supervisor(worker.pid)]
         processes = [stack.enter_context(watching(pid)) for pid in (*pids, *beside)]
         worker.send_signal(number)
         assert all(process.has_ended() for process in processes)
+
+
+def test_a_child_dies_after_its_parent_when_worker_and_supervisor_are_killed_at_once() -> None:
+    """The server notices both at the same time, and stays until the parent is dead and it can kill the child."""
+    with worker_with(SLOW_TO_DIE) as (worker, pids), ExitStack() as stack:
+        server, supervisor = server_and_supervisor(worker.pid)
+        processes = [stack.enter_context(watching(pid)) for pid in (*pids, server.pid)]
+        server.suspend()
+        supervisor.kill()
+        worker.kill()
+        worker.wait()
+        server.resume()
+        assert all(process.has_ended() for process in processes)
+
+
+def test_the_whole_tree_dies_when_a_worker_is_killed_while_its_supervisors_are_stopped() -> None:
+    with worker_with(TREE + ENDLESS) as (worker, pids), ExitStack() as stack:
+        beside = server_and_supervisor(worker.pid)
+        processes = [
+            stack.enter_context(watching(pid)) for pid in (*pids, *(one.pid for one in beside))
+        ]
+        for process in (psutil.Process(worker.pid), *beside):
+            process.suspend()
+        worker.kill()
+        assert all(process.has_ended() for process in processes)
+
+
+def test_the_group_of_a_command_dies_when_worker_server_and_supervisor_are_killed() -> None:
+    """The kernel does it: no process is left that could."""
+    with worker_with(GROUP + ENDLESS) as (worker, pids), ExitStack() as stack:
+        processes = [stack.enter_context(watching(pid)) for pid in pids]
+        for process in (*server_and_supervisor(worker.pid), worker):
+            process.kill()
+        assert all(process.has_ended() for process in processes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rounds", [14, pytest.param(1000, marks=pytest.mark.full)])
+def test_no_process_is_left_whatever_is_killed_and_whenever(rounds: int) -> None:
+    seed = SystemRandom().randrange(1_000_000)
+    left = subprocess.run(
+        [sys.executable, "-m", "support.kill_rounds", str(rounds), str(seed)],
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert left.stdout == "", f"seed {seed}"
 
 
 def test_a_command_dies_with_its_supervisor_and_the_run_says_so(executions: Executions) -> None:

@@ -15,8 +15,10 @@ run, and "no child left" means that no process is left. Only then does it take t
 * on request: `TERM` sends SIGTERM to the whole command, `KILL` sends SIGKILL.
 
 A pid is signalled only while it cannot have been reused: our own children and their groups before they are
-reaped, other processes through a pidfd. If a supervisor is itself killed, its descendants fall to the server
-it was forked from, which kills them.
+reaped, other processes through a pidfd. If a supervisor is itself killed, the kernel kills the command's process
+group, and the server that the supervisor was forked from kills its other descendants. If the server is killed too,
+those descendants live on, because no process is left that knows them. A server or supervisor that is stopped
+(SIGSTOP) when its worker is killed is resumed, to end its processes.
 """
 
 TERM, KILL = b"T", b"K"

@@ -1,7 +1,8 @@
 """The deadline that a worker renews for all its commands: a moment in memory that it shares with its supervisors.
 
-By the machine's monotonic clock, which all its processes read alike. A worker that is paused renews nothing, and its
-supervisors end its commands at that moment.
+By the same clock as `SystemClock.monotonic`, which all processes of the machine read alike and which includes the time
+that the machine was suspended. A worker that is paused renews nothing, and its supervisors end its commands at that
+moment, or right after the machine resumes.
 """
 
 import math
@@ -13,6 +14,7 @@ from contextlib import suppress
 
 _FORMAT = "d"
 _BYTES = struct.calcsize(_FORMAT)
+_ELAPSED = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Deadline:
@@ -34,7 +36,7 @@ class Deadline:
     def seconds_left(self) -> float:
         """Until it passes; infinite if there is none."""
         (at,) = struct.unpack(_FORMAT, self._memory[:])
-        return at - time.monotonic() if at else math.inf  # noqa: TID251 -- no Clock beside the standard library
+        return at - time.clock_gettime(_ELAPSED) if at else math.inf
 
     def close(self) -> None:
         """Supervisors keep what they share of it."""

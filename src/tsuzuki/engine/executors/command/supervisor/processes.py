@@ -1,14 +1,21 @@
 """Our descendant processes: list them, reap them, and signal them without hitting a reused pid."""
 
 import ctypes
+import fcntl
 import os
 import signal
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+
+INHERITED_DESCRIPTOR_MIN = 20
+"""Commands may use smaller descriptors for files of their own."""
+
+_prctl = ctypes.CDLL(None).prctl
 
 
 class Process(NamedTuple):
@@ -22,7 +29,34 @@ class Process(NamedTuple):
 
 def become_subreaper() -> None:
     """Become a subreaper: from now on a descendant that loses its parent becomes our child."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1))
+    _prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1))
+
+
+def resume_when_parent_ends() -> None:
+    """Receive SIGCONT when our parent ends, so that we notice it even if we were stopped (SIGSTOP) before. The kernel
+    also sends it when only the thread that forked us ends, where a signal that kills would be wrong."""
+    _prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGCONT))
+
+
+class KillSwitch:
+    """Has the kernel kill a process group when we end, for any reason.
+
+    The group inherits the reading end of a pipe, and only we have the writing end. When that closes, the kernel signals
+    the group. PR_SET_PDEATHSIG would need a fork that copies our memory for each command: 40 % fewer per second.
+    """
+
+    def __init__(self) -> None:
+        reading, self._writing = os.pipe2(os.O_CLOEXEC)
+        self.descriptor = fcntl.fcntl(reading, fcntl.F_DUPFD_CLOEXEC, INHERITED_DESCRIPTOR_MIN)
+        """Pass it to the group. The switch works while any process of the group has it open."""
+        os.close(reading)
+        fcntl.fcntl(self.descriptor, fcntl.F_SETSIG, signal.SIGKILL)
+        flags = fcntl.fcntl(self.descriptor, fcntl.F_GETFL)
+        fcntl.fcntl(self.descriptor, fcntl.F_SETFL, flags | os.O_ASYNC)
+
+    def set_group(self, leader: int) -> None:
+        """Kill this group from now on. `leader` must be a child of ours that is not reaped yet."""
+        fcntl.fcntl(self.descriptor, fcntl.F_SETOWN, -leader)
 
 
 def has_ended(child: int) -> bool:
@@ -51,6 +85,17 @@ def kill_children(*, spare: Container[int] = ()) -> None:
         if process.parent == me and process.pid not in spare:
             with suppress(OSError):
                 os.kill(process.pid, signal.SIGKILL)
+
+
+def kill_all_children(wait: Callable[[float], None], pauses: Iterable[float]) -> bool:
+    """Kill and reap children until none is left or the pauses are used up; return whether none is left. `wait` must
+    return after the given seconds, or as soon as a child has ended."""
+    for pause in pauses:
+        if not has_children():
+            return True
+        kill_children()
+        wait(pause)
+    return not has_children()
 
 
 def kill_group(leader: int) -> None:

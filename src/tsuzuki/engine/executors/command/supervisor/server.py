@@ -1,6 +1,7 @@
 """Forks a supervisor for each request of the worker, and kills what a supervisor that died leaves."""
 
 import gc
+import itertools
 import os
 import signal
 import socket
@@ -10,13 +11,19 @@ from contextlib import suppress
 from typing import NoReturn
 
 from .deadline import Deadline
-from .processes import become_subreaper, kill_children
+from .processes import (
+    become_subreaper,
+    kill_all_children,
+    kill_children,
+    resume_when_parent_ends,
+)
 from .signal_pipe import SignalPipe
 from .watch import Supervisor, refuse
 
 
 class Server:
-    """Runs until the worker is gone or has closed the link, and all supervisors have ended."""
+    """Runs until the worker is gone or has closed the link, and no supervisor and no process of a killed supervisor
+    is left."""
 
     def __init__(self, link: socket.socket, worker: int | None, deadline: Deadline) -> None:
         self._link: socket.socket | None = link
@@ -31,14 +38,21 @@ class Server:
             ready = self._signals.wait_with(*sources)
             self._reap()
             if self._worker in ready:
-                self._link = None
+                self._start_no_more()
             elif self._link and self._link in ready:
                 self._fork_supervisor(self._link)
+        kill_all_children(self._signals.wait, itertools.repeat(1.0))
+
+    def _start_no_more(self) -> None:
+        """Supervisors notice by themselves that the worker is gone, unless they are stopped (SIGSTOP)."""
+        self._link = None
+        for pid in self._supervisors:
+            os.kill(pid, signal.SIGCONT)
 
     def _fork_supervisor(self, link: socket.socket) -> None:
         request, descriptors, _, _ = socket.recv_fds(link, 1, 1, socket.MSG_CMSG_CLOEXEC)
         if not request:
-            self._link = None
+            self._start_no_more()
             return
         with socket.socket(fileno=descriptors[0]) as control:
             try:
@@ -77,10 +91,13 @@ def main() -> None:
     link = socket.socket(fileno=link_number)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     become_subreaper()
+    resume_when_parent_ends()
     try:
         worker = os.pidfd_open(worker_pid)
     except OSError:  # it is gone, or a sandbox forbids pidfds: then only the link is watched
         worker = None
+    if os.getppid() != worker_pid:
+        return  # it is gone; a process that it forked may hold its end of the link
     gc.freeze()  # pages that the collector does not touch are not copied by forks
     deadline = Deadline(deadline_number)
-    Server(link, worker if os.getppid() == worker_pid else None, deadline).run()
+    Server(link, worker, deadline).run()

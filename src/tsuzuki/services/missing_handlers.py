@@ -1,0 +1,101 @@
+"""Jobs with runs that wait because no live worker can execute them: which, and what is missing."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from tsuzuki.model.abilities import Lack, Needs
+from tsuzuki.model.job import JobSpec
+from tsuzuki.model.sentence import Command, Sentence
+from tsuzuki.model.worker import Worker
+from tsuzuki.store import jobs
+from tsuzuki.store.runs import queue, queue_groups
+from tsuzuki.store.sql.database import Connection
+
+_NEAREST = (Lack.FUNCTION, Lack.MODULE, Lack.PROGRAM, Lack.KIND)
+"""A worker that lacks the function has the module: what the nearest worker lacks is told."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MissingHandler:
+    """What no live worker has, and what to do about it."""
+
+    job: str
+    sentence: Sentence
+    hint: Sentence
+
+
+def missing_handler(spec: JobSpec, live_workers: Iterable[Worker]) -> MissingHandler | None:
+    """What these workers lack to execute a job; None if one of them can. And None without any that may have it by
+    its tags: then the handler is not what is missing."""
+    needs = spec.needs
+    able = [
+        worker
+        for worker in live_workers
+        if worker.only_job in (None, spec.name) and spec.tags <= worker.tags
+    ]
+    if not able or any(worker.can_execute(needs) for worker in able):
+        return None
+    lacks = {worker.abilities.lack(needs) for worker in able if worker.abilities}
+    nearest = next(lack for lack in _NEAREST if lack in lacks)
+    sentence, hint = _words(nearest, needs)
+    return MissingHandler(job=spec.name, sentence=sentence, hint=hint)
+
+
+def missing_handlers(
+    connection: Connection, live_workers: Sequence[Worker]
+) -> list[MissingHandler]:
+    """Of all jobs with due runs that wait, by the name of the job."""
+    if not live_workers:
+        return []
+    live = [job.id for job in queue_groups.live_jobs(connection)]
+    lacking = {
+        job.id: missing
+        for job in jobs.find_handled(connection, live)
+        if (missing := missing_handler(job.spec, live_workers))
+    }
+    waiting = queue.jobs_with_due_runs(connection, lacking)
+    return [missing for job_id, missing in lacking.items() if job_id in waiting]
+
+
+def _words(lack: Lack, needs: Needs) -> tuple[Sentence, Sentence]:
+    match lack:
+        case Lack.KIND:
+            return (
+                Sentence("No live worker can run jobs of type %(kind)s.", kind=needs.kind),
+                Sentence("Install the plug-in where a worker runs, and restart that worker."),
+            )
+        case Lack.PROGRAM if needs.program is None:
+            return (
+                Sentence(
+                    "Its function %(function)s belongs to no known program.",
+                    function=needs.function,
+                ),
+                Sentence("Move it to a module, or define the job in the program that has it."),
+            )
+        case Lack.PROGRAM:
+            return (
+                Sentence(
+                    "The program that defined the job runs no worker: %(program)s.",
+                    program=Command(needs.program),
+                ),
+                Sentence("Start that program. No other one has its functions."),
+            )
+        case Lack.MODULE:
+            return (
+                Sentence(
+                    "No live worker can import the Python package %(package)s.",
+                    package=needs.package,
+                ),
+                Sentence(
+                    "Start one in the folder of that package: %(command)s",
+                    command=Command("tsuzuki worker"),
+                ),
+            )
+        case Lack.FUNCTION:
+            return (
+                Sentence("No live worker could load %(function)s.", function=needs.function),
+                Sentence("See why in the attempt before, then correct it and restart the worker."),
+            )
+        case _:
+            assert_never(lack)

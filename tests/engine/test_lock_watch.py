@@ -1,0 +1,171 @@
+"""SQLite: who holds the write lock for long is named, and a run's transaction that takes too long is ended."""
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from support.dialects import only_on_sqlite
+from support.moving_clock import MovingClock
+from support.threads import in_background
+from support.waiting import wait_until
+from tsuzuki.engine.lock_watch import HOLD_LONG_SECONDS, LockWatch
+from tsuzuki.model.errors import UsageError
+from tsuzuki.model.settings import EngineSettings
+from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.store.sql.sqlite_lock import lock_holder
+from tsuzuki.store.sql.write_hold import LockUser
+
+pytestmark = only_on_sqlite
+
+SETTINGS = EngineSettings().checked()
+USER = LockUser(run_id=7, job="import")
+
+LOCKING = """
+import sqlite3, sys
+other = sqlite3.connect(sys.argv[1], isolation_level=None)
+other.execute("BEGIN IMMEDIATE")
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def watch(database: Database) -> LockWatch:
+    with database.write() as connection:
+        connection.execute(text("CREATE TABLE imported (n INTEGER)"))
+    return LockWatch(database=database, settings=lambda: SETTINGS)
+
+
+@pytest.fixture
+def file(database: Database) -> Path:
+    assert database.path is not None
+    return database.path
+
+
+def add(connection: Connection) -> None:
+    connection.execute(text("INSERT INTO imported VALUES (1)"))
+
+
+def imported(database: Database) -> int:
+    with database.read() as connection:
+        return int(connection.execute(text("SELECT count(*) FROM imported")).scalar_one())
+
+
+def test_a_run_that_holds_the_lock_for_long_is_named_until_it_ends(
+    database: Database, clock: MovingClock, watch: LockWatch, file: Path
+) -> None:
+    started_at = clock.now()
+    with database.write(user=USER) as connection:
+        add(connection)
+        clock.advance(HOLD_LONG_SECONDS - 0.1)
+        watch.tick()
+        short = lock_holder(file)
+        clock.advance(0.1)
+        watch.tick()
+        long = lock_holder(file)
+    assert (short and short.run_id, short and short.since) == (None, None)
+    assert long is not None
+    assert (long.run_id, long.job, long.since) == (7, "import", started_at)
+    assert lock_holder(file) is None
+    assert [path.name for path in file.parent.glob("*-holder*")] == []
+    assert imported(database) == 1
+
+
+def test_a_transaction_that_takes_too_long_is_rolled_back_and_releases_the_lock(
+    database: Database, clock: MovingClock, watch: LockWatch
+) -> None:
+    def take_too_long() -> None:
+        with database.write(user=USER) as connection:
+            add(connection)
+            clock.advance(SETTINGS.transaction_seconds_max)
+            watch.tick()
+            with closing(sqlite3.connect(str(database.path), timeout=0)) as other:
+                other.execute("INSERT INTO imported VALUES (2)")
+                other.commit()
+
+    with pytest.raises(UsageError) as caught:
+        take_too_long()
+    assert caught.value.specific_code == "transaction_too_long"
+    with database.read() as connection:
+        assert connection.execute(text("SELECT n FROM imported")).scalars().all() == [2]
+    with database.write(user=USER) as connection:
+        add(connection)
+    assert imported(database) == 2
+
+
+def test_nothing_is_written_after_the_rollback_though_the_handler_goes_on(
+    database: Database, clock: MovingClock, watch: LockWatch
+) -> None:
+    def go_on() -> None:
+        with database.write(user=USER) as connection:
+            add(connection)
+            clock.advance(SETTINGS.transaction_seconds_max)
+            watch.tick()
+            add(connection)
+
+    with pytest.raises(UsageError) as caught:
+        go_on()
+    assert caught.value.specific_code == "transaction_too_long"
+    assert imported(database) == 0
+
+
+def test_a_statement_under_way_is_interrupted(
+    database: Database, clock: MovingClock, watch: LockWatch
+) -> None:
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+    endless = f"{numbers} INSERT INTO imported SELECT max(i) FROM n"
+
+    def insert() -> None:
+        with database.write(user=USER) as connection:
+            connection.execute(text(endless))
+
+    running = in_background(insert)
+    wait_until(lambda: database.write_hold is not None, "the transaction has the lock")
+    clock.advance(SETTINGS.transaction_seconds_max)
+    watch.tick()
+    with pytest.raises(UsageError) as caught:
+        running.result(30)
+    assert caught.value.specific_code == "transaction_too_long"
+    assert imported(database) == 0
+
+
+def test_a_transaction_of_no_run_is_not_ended(
+    database: Database, clock: MovingClock, watch: LockWatch
+) -> None:
+    with database.write() as connection:
+        add(connection)
+        clock.advance(SETTINGS.transaction_seconds_max * 2)
+        watch.tick()
+    assert imported(database) == 1
+
+
+def test_another_program_that_holds_the_lock_is_named_by_a_process_that_waits(
+    database: Database, clock: MovingClock, watch: LockWatch, file: Path
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", LOCKING, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"locked\n"
+
+        def write() -> None:
+            with database.write() as connection:
+                add(connection)
+
+        waiting = in_background(write)
+        wait_until(lambda: database._lock_wanted_at is not None, "the writer waits")
+        since = clock.now()
+        clock.advance(HOLD_LONG_SECONDS)
+        watch.tick()
+        holder = lock_holder(file)
+        other.communicate()
+        waiting.result(30)
+    assert holder is not None
+    assert (holder.pid, holder.run_id, holder.since) == (other.pid, None, since)
+    watch.tick()
+    assert [path.name for path in file.parent.glob("*-holder*")] == []

@@ -1,0 +1,76 @@
+"""An SQLite file that was deleted or replaced: nothing is confirmed any more."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from support.dialects import only_on_sqlite
+from tsuzuki.model.errors import DatabaseReplaced
+from tsuzuki.store.sql.database import Database
+from tsuzuki.store.sql.file_identity import FileIdentity
+
+
+def write(database: Database) -> None:
+    with database.write() as connection:
+        connection.execute(text("CREATE TABLE IF NOT EXISTS written (n INTEGER)"))
+
+
+def send(database: Database) -> None:
+    with database.statement() as connection:
+        connection.send("CREATE TABLE IF NOT EXISTS sent (n INTEGER)")
+
+
+@only_on_sqlite
+@pytest.mark.parametrize("how", [write, send])
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_no_write_is_confirmed_on_a_file_that_is_gone(
+    database: Database, how: object, is_replaced: bool
+) -> None:
+    assert callable(how)
+    assert database.path is not None
+    how(database)
+    moved = database.path.rename(database.path.with_name("moved.db"))
+    if is_replaced:
+        database.path.touch()
+    with pytest.raises(DatabaseReplaced):
+        how(database)
+    assert database.replaced is not None
+    moved.replace(database.path)
+    with pytest.raises(DatabaseReplaced):
+        how(database)
+
+
+@only_on_sqlite
+def test_a_file_that_is_replaced_during_a_transaction_fails_it(database: Database) -> None:
+    assert database.path is not None
+    moved = database.path.with_name("moved.db")
+
+    def move_meanwhile() -> None:
+        with database.write() as connection:
+            connection.execute(text("CREATE TABLE written (n INTEGER)"))
+            assert database.path is not None
+            database.path.rename(moved)
+
+    with pytest.raises(DatabaseReplaced):
+        move_meanwhile()
+    with database.read() as connection:
+        tables = connection.execute(text("SELECT name FROM sqlite_master")).scalars().all()
+    assert "written" not in tables
+    assert not database.path.exists()
+
+
+@only_on_sqlite
+def test_no_new_file_is_made_in_place_of_one_that_is_gone(database: Database) -> None:
+    assert database.path is not None
+    write(database)
+    database.path.rename(database.path.with_name("moved.db"))
+    with pytest.raises(DatabaseReplaced), database.read(), database.read():
+        pass
+    assert not database.path.exists()
+
+
+def test_a_path_that_cannot_be_looked_at_is_not_checked(tmp_path: Path) -> None:
+    identity = FileIdentity(str(tmp_path / "missing"))
+    identity.note()
+    identity.check()
