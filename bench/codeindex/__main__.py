@@ -24,7 +24,11 @@ from bench.engine.peer_folders import NotInstalled, interpreter
 from bench.rows import medians, run, temporary_folder
 
 PEER = Path(__file__).with_name("peer.py")
-MEASURES = ("cold", "peer", "unchanged", "worktree", "answers", "watch", "mcp", "lookups", "memory")
+MEASURES = (
+    *("cold", "peer", "unchanged", "worktree", "answers", "references", "watch", "mcp"),
+    *("questions", "lookups", "memory"),
+)
+QUESTION_FILES_MAX = 20_000
 UNCHANGED_ROUNDS = "15"
 
 
@@ -94,6 +98,7 @@ def single(name: str, tree: str) -> dict[str, Any]:
         "unchanged": "build without a change",
         "worktree": "second worktree, built and searched",
         "answers": "start of a build and status while it runs",
+        "references": "references of random names",
         "watch": "save of a file until it is in the index",
         "mcp": "MCP server: start, build and status",
     }
@@ -102,15 +107,20 @@ def single(name: str, tree: str) -> dict[str, Any]:
 
 def measures(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     wanted = options.only or MEASURES
-    if set(wanted) - {"lookups", "memory"}:
+    if set(wanted) - {"questions", "lookups", "memory"}:
         tree = str(trees.copy_of(options.tree) if options.tree else trees.django())
     if "cold" in wanted:
         yield from cold(tree, options.rounds)
     if "peer" in wanted:
         yield from peer(tree)
-    for name in ("unchanged", "worktree", "answers", "watch", "mcp"):
+    for name in ("unchanged", "worktree", "answers", "references", "watch", "mcp"):
         if name in wanted:
             yield single(name, tree)
+    if "questions" in wanted:
+        count = min(options.files, QUESTION_FILES_MAX)
+        with folder() as place:
+            figures = ours("questions", str(trees.generated(count)), place)
+        yield {"measure": f"questions about {count} files", "program": "ours", **figures}
     if "lookups" in wanted:
         with folder() as place:
             figures = ours("lookups", place, str(options.symbols))

@@ -5,7 +5,9 @@ python -m bench.codeindex.ours unchanged <root> <folder> <rounds>
 python -m bench.codeindex.ours worktree <root> <folder> <place of the worktree>
 python -m bench.codeindex.ours lookups <folder> <symbols>
 python -m bench.codeindex.ours answers <root> <folder>
+python -m bench.codeindex.ours references <root> <folder>
 python -m bench.codeindex.ours watch <root> <folder>
+python -m bench.codeindex.ours questions <root> <folder>
 python -m bench.codeindex.ours mcp <root> <folder>
 """
 
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.codeindex.million import filled
+from bench.codeindex.references import reference_times
 from bench.codeindex.stdio_client import StdioClient
 from bench.feeds.figures import processor_seconds, say
 from tsuzuki.collectors.codeindex import parse_pool
@@ -36,6 +39,7 @@ LOOKUPS = 5_000
 SUBSTRINGS = 500
 EDITS = 20
 SEARCHED = "handler"
+QUESTIONS = 20
 
 
 def builds_in(folder: str) -> Builds:
@@ -166,6 +170,13 @@ def answer_times(root: str, folder: str) -> dict[str, Any]:
     }
 
 
+def references(root: str, folder: str) -> dict[str, Any]:
+    """Answers about random names, from a first build; and the size of its index."""
+    built(builds_in(folder), Path(root))
+    index_bytes = sum(one.stat().st_size for one in Path(folder).iterdir())
+    return {"index_mb": index_bytes / 2**20, **reference_times(Path(root), Path(folder))}
+
+
 def watch_times(root: str, folder: str) -> dict[str, Any]:
     """From the save of a file to the completed build that has it."""
     tree, builds = Path(root), builds_in(folder)
@@ -229,6 +240,54 @@ def mcp_times(root: str, folder: str) -> dict[str, Any]:
     }
 
 
+def question_times(root: str, folder: str) -> dict[str, Any]:
+    """A definition and its references, asked in turn with a walk through the tree and with what a watcher knows; and
+    right after a file was saved."""
+    tree, builds = Path(root), builds_in(folder)
+    built(builds, tree)
+    is_watching = threading.Event()
+
+    def on_event(event: WatchEvent) -> None:
+        if event.state is WatchState.WATCHING:
+            is_watching.set()
+
+    with Watcher(tree, builds=builds, on_event=on_event) as watcher:
+        assert is_watching.wait(WAIT_SECONDS)
+        walking = CodeAnswers(tree, cwd=tree, folder=Path(folder))
+        watching = CodeAnswers(tree, cwd=tree, folder=Path(folder), live=watcher.live)
+        saved = tree / "saved.py"
+
+        def ask_after_save(answers: CodeAnswers) -> object:
+            saved.write_text(f"def saved():\n    return {time.perf_counter()}\n")
+            return answers.search("saved", lines=False)
+
+        questions: dict[str, Callable[[CodeAnswers], object]] = {
+            "name": lambda answers: answers.search("compute77", lines=False),
+            "references": lambda answers: answers.references("compute77"),
+            "after_save": ask_after_save,
+        }
+        try:
+            return {
+                key: figure
+                for name, ask in questions.items()
+                for key, figure in _walked_and_watched(name, ask, walking, watching).items()
+            }
+        finally:
+            saved.unlink()
+
+
+def _walked_and_watched(
+    name: str, ask: Callable[[CodeAnswers], object], walking: CodeAnswers, watching: CodeAnswers
+) -> dict[str, float]:
+    ask(watching)
+    walked, watched = [], []
+    for _ in range(QUESTIONS):
+        walked.append(1000 * timed(lambda: ask(walking)))
+        watched.append(1000 * timed(lambda: ask(watching)))
+    walk_ms, ms = statistics.median(walked), statistics.median(watched)
+    return {f"{name}_ms": ms, f"{name}_walk_ms": walk_ms, f"{name}_to_walk": ms / walk_ms}
+
+
 MEASURES: dict[str, Callable[..., dict[str, Any]]] = {
     "build": build,
     "definitions": definitions,
@@ -236,8 +295,10 @@ MEASURES: dict[str, Callable[..., dict[str, Any]]] = {
     "worktree": worktree,
     "lookups": lookup_times,
     "answers": answer_times,
+    "references": references,
     "watch": watch_times,
     "mcp": mcp_times,
+    "questions": question_times,
 }
 
 

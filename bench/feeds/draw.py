@@ -36,10 +36,11 @@ INSERT INTO item_details (item_id, feed_id, canonical_url, categories, excerpt, 
 SELECT id, CASE WHEN id <= :held THEN 1 + id % :open ELSE :open + 1 + id % :capped END, url, '[]', '', '[]', 'x'
 FROM items"""
 WAITING = """
-INSERT INTO waiting_items (item_id, feed_id, state, is_pending, order_at)
-SELECT items.id, feed_id, CASE WHEN items.id > :ready AND items.id <= :held THEN 'approval' ELSE 'ready' END,
-  status = 2, last_checked_at
-FROM items JOIN item_details ON item_id = items.id WHERE items.id <= :most"""
+UPDATE waiting_items SET
+  feed_id = (SELECT feed_id FROM item_details WHERE item_details.item_id = waiting_items.item_id),
+  state = CASE WHEN item_id > :ready AND item_id <= :held THEN 'approval' ELSE 'ready' END,
+  order_at = (SELECT last_checked_at FROM items WHERE items.id = waiting_items.item_id)
+WHERE item_id <= :most"""
 
 
 def fill(database: Database, processed: int, waiting: int) -> None:

@@ -51,7 +51,11 @@ def server(url: str) -> Iterator[int]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="tsuzuki-bench-") as folder:
-        environment = {**os.environ, "TSUZUKI_DATABASE_URL": url}
+        environment = {
+            **os.environ,
+            "TSUZUKI_DATABASE_URL": url,
+            "TSUZUKI_WEB_OWNER_MODE": "open",
+        }
         command = [sys.executable, "-W", "ignore", "-m", "tsuzuki", "web"]
         process = subprocess.Popen(
             [*command, "--listen", f"127.0.0.1:{port}"],

@@ -43,7 +43,11 @@ def processor_seconds(pid: int) -> float:
 def server(folder: Path, database_url: str) -> Iterator[tuple[int, str]]:
     """The pid and the address of a server of its own."""
     words = [sys.executable, "-m", "tsuzuki", "web", "--listen", "127.0.0.1:0"]
-    environ = {**os.environ, "TSUZUKI_DATABASE_URL": database_url}
+    environ = {
+        **os.environ,
+        "TSUZUKI_DATABASE_URL": database_url,
+        "TSUZUKI_WEB_OWNER_MODE": "open",
+    }
     with subprocess.Popen(
         words, cwd=folder, env=environ, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from urllib.request import Request, urlopen
 
 import pytest
@@ -109,6 +109,34 @@ def test_a_post_left_for_later_blocks_its_key_until_it_is_stored(
     (stored,) = application.statuses
     assert stored.created_at == clock.now()
     assert client.status_post("Hello", idempotency_key="k").id == str(stored.id)
+
+
+def test_a_post_is_stored_by_itself_after_its_time(
+    application: Mastodon, client: Client, clock: ManualClock
+) -> None:
+    application.settings.key_mode = KeyMode.IGNORED
+    application.post_cases.add("stored_later", seconds=8)
+    with pytest.raises(errors.MastodonGatewayTimeoutError):
+        client.status_post("Hello", idempotency_key="k")
+    due_at = clock.now() + timedelta(seconds=8)
+    clock.advance(7)
+    assert application.statuses == []
+    clock.advance(5)
+    assert [status.created_at for status in application.statuses] == [due_at]
+    client.status_post("Hello", idempotency_key="k")
+    assert len(application.statuses) == 2
+
+
+def test_the_list_of_statuses_may_lag(
+    application: Mastodon, client: Client, clock: ManualClock
+) -> None:
+    application.settings.list_lag_seconds = 10
+    posted = client.status_post("Hello")
+    account = client.account_verify_credentials().id
+    assert client.account_statuses(account) == []
+    assert client.status(posted.id).id == posted.id
+    clock.advance(10)
+    assert [status.id for status in client.account_statuses(account)] == [posted.id]
 
 
 @pytest.mark.parametrize("case", STORED)

@@ -19,6 +19,11 @@ def greet(request: Request) -> Response:
     return json_response({"name": request.params["name"], "query": dict(request.query)})
 
 
+def numbers(request: Request) -> Response:
+    page = int(request.query.get("page", "1"))
+    return json_response([10 * page, 10 * page + 1, 10 * page + 2], headers={"X-Next-Page": "2"})
+
+
 def fail(request: Request) -> Response:
     raise RuntimeError(request.path)
 
@@ -45,6 +50,7 @@ class Controlled(Router):
 def stand_in() -> Iterator[StandIn]:
     routes = [
         Route("GET", "/greet/{name}", greet),
+        Route("GET", "/numbers", numbers),
         Route("GET", "/broken", fail),
         Route("GET", "/count", count_up),
         Route("GET", "/unchanged", unchanged),
@@ -133,6 +139,27 @@ def test_html_comes_with_200(client: http.client.HTTPConnection, stand_in: Stand
     stand_in.faults.add(Fault(kind=FaultKind.HTML))
     status, body = ask(client, "/greet/you")
     assert (status, body[:15]) == (200, b"<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize(("rows", "sent"), [(0, []), (2, [20, 21]), (9, [20, 21, 22])])
+def test_a_short_list_is_the_beginning_of_the_true_one(
+    client: http.client.HTTPConnection, stand_in: StandIn, rows: int, sent: list[int]
+) -> None:
+    stand_in.faults.add(Fault(kind=FaultKind.SHORT, rows=rows, headers={"X-Next-Page": ""}))
+    client.request("GET", "/numbers?page=2")
+    response = client.getresponse()
+    assert (json.loads(response.read()), response.headers["X-Next-Page"]) == (sent, "")
+
+
+def test_a_swapped_answer_is_the_true_one_to_another_query(
+    client: http.client.HTTPConnection, stand_in: StandIn
+) -> None:
+    fault = Fault(kind=FaultKind.SWAPPED, query={"page": "2"}, headers={"X-Next-Page": "4"})
+    stand_in.faults.add(fault)
+    client.request("GET", "/numbers?page=3")
+    response = client.getresponse()
+    assert (json.loads(response.read()), response.headers["X-Next-Page"]) == ([20, 21, 22], "4")
+    assert json.loads(ask(client, "/numbers?page=3")[1]) == [30, 31, 32]
 
 
 @pytest.mark.parametrize("target", ["/count", "/count?length=yes"])

@@ -89,5 +89,9 @@ class Collector:
     """For `tsuzuki doctor`: whether it could work, and whether the services it calls let it in. None if there is
     nothing to look at."""
 
+    dry_run_arguments: Mapping[str, Any] | None = None
+    """Arguments with which a run does its work and sends nothing: `tsuzuki run-due --dry-run` runs its due jobs with
+    them. None: it only lists them."""
+
     faces: Mapping[str, str] = field(default_factory=dict)
     """What it adds to each face, as `package.module:attribute`. `cli`: a click command or group."""

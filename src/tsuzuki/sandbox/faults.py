@@ -37,6 +37,13 @@ class FaultKind(StrEnum):
     RESET = "reset"
     """The connection is reset before anything is sent."""
 
+    SHORT = "short"
+    """The true answer is sent with only the first `rows` of its JSON list, and with `headers` besides its own."""
+
+    SWAPPED = "swapped"
+    """The true answer to the request with the parameters in `query` is sent, such as another page than the one
+    asked for; with `headers` besides its own."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
@@ -58,10 +65,14 @@ class Fault:
     body: str = ""
     content_type: str = "application/json"
     seconds: float = 0.0
+    rows: int = 0
+    query: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.skip < 0 or (self.times is not None and self.times < 1) or self.seconds < 0:
-            raise ValueError("skip and seconds are not negative, times is at least 1")
+        if min(self.skip, self.seconds, self.rows) < 0 or (
+            self.times is not None and self.times < 1
+        ):
+            raise ValueError("skip, seconds and rows are not negative, times is at least 1")
         if not 100 <= self.status <= 599:
             raise ValueError("status is a number from 100 to 599")
 

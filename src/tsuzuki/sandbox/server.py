@@ -15,6 +15,7 @@ connection. A request is logged just before its response is sent, so a client th
 """
 
 import io
+import json
 import logging
 import select
 import socket
@@ -22,13 +23,13 @@ import ssl
 import struct
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self, assert_never
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from .control import PREFIX, Seen, control
 from .exchange import Application, Request, Response, Stream
@@ -208,6 +209,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return self._ask(request)
             case FaultKind.RESET:
                 return None
+            case FaultKind.SHORT | FaultKind.SWAPPED:
+                return _spoiled(self._ask(_with_query(request, fault.query)), fault)
             case _:
                 assert_never(fault.kind)
 
@@ -336,6 +339,22 @@ class _Handler(BaseHTTPRequestHandler):
 def _framed(chunk: bytes) -> bytes:
     """A chunk as HTTP/1.1 frames it; the empty one ends the body."""
     return b"%x\r\n%s\r\n" % (len(chunk), chunk)
+
+
+def _spoiled(response: Response, fault: Fault) -> Response:
+    headers = {**response.headers, **fault.headers}
+    if fault.kind is not FaultKind.SHORT:
+        return replace(response, headers=headers)
+    rows = json.loads(response.body)[: fault.rows]
+    return replace(response, body=json.dumps(rows).encode(), headers=headers)
+
+
+def _with_query(request: Request, changes: Mapping[str, str]) -> Request:
+    """The request with some of its parameters changed; without changes the request as it came."""
+    if not changes:
+        return request
+    query = {**request.query, **changes}
+    return replace(request, query=query, query_text=urlencode(query))
 
 
 def _ordered(fault: Fault, body: bytes, content_type: str) -> Response:

@@ -28,6 +28,7 @@ from tsuzuki.store import audit
 from tsuzuki.store.runs import moves
 
 from .books_fixture import BooksFixture
+from .stored_mails import add_mail
 
 SETTINGS = {
     "encryption": "none",
@@ -437,3 +438,41 @@ def test_without_a_mail_server_books_are_collected_and_not_mailed(
     assert "mail" not in books_fixture.start().work()
     with pytest.raises(ConfigurationError, match="has no host"):
         books_fixture.start(arguments={"collect": False}).work()
+
+
+def test_a_reset_forgets_the_books_of_sent_mails_alone(
+    mailing_books: BooksFixture, books: Books
+) -> None:
+    states = (
+        (OutboxState.SENDING, OutboxState.SENT),
+        (),
+        (OutboxState.SENDING,),
+        (OutboxState.SENDING, OutboxState.REFUSED),
+        (OutboxState.SENDING, OutboxState.UNSETTLED),
+    )
+    with mailing_books.database.write() as connection:
+        sent, *others = (
+            add_mail(connection, f"volume-{number}", *passed)
+            for number, passed in enumerate(states)
+        )
+    expected = books.preview_mail_reset("novelties")
+    assert (expected.mails, expected.books) == (1, 1)
+    assert [mail.id for mail in expected.kept] == others
+    assert books.reset_mails("novelties") == expected
+    assert [view.books for view in reversed(books.mails())] == [0, 1, 1, 1, 1]
+    assert books.mail(sent).mail.state is OutboxState.SENT
+    assert books.reset_mails("novelties").books == 0
+
+
+def test_after_a_reset_the_same_books_are_mailed_once_more(
+    mailing_books: BooksFixture, books: Books, mail_server: MailServer
+) -> None:
+    for _ in range(2):
+        mailing_books.start().work()
+    assert len(mail_server.messages) == 1
+    assert books.reset_mails("novelties").books == 5
+    for _ in range(2):
+        mailing_books.start().work()
+    first, second = (message["Subject"] for message in mail_server.messages)
+    assert first == second
+    assert len({message["Message-ID"] for message in mail_server.messages}) == 2

@@ -2,6 +2,7 @@
 
 import pytest
 
+from support.moving_clock import MovingClock
 from tsuzuki.collectors.books.query_set import compute_query_set_hash, short_hash
 from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnavailable
 from tsuzuki.engine.executors.failures import failure_of
@@ -42,7 +43,7 @@ def test_the_log_says_what_operators_look_for(books_fixture: BooksFixture) -> No
         f"(query_set_hash={HASH}...)"
     )
     books_fixture.collect()
-    assert books_fixture.log == [f"[WARN][novelties] Skipped: exhausted (query_set_hash={HASH})"]
+    assert books_fixture.log == [f"[novelties] Skipped: exhausted (query_set_hash={HASH})"]
 
 
 def test_nothing_is_overfetched_when_max_per_run_is_below_a_page(
@@ -143,6 +144,51 @@ def test_the_daily_limit_stops_and_does_not_exhaust(books_fixture: BooksFixture)
     assert books_fixture.log[-1] == (
         "[google-books][novelties] Stopped: quota limit reached, next startIndex=80"
     )
+
+
+def test_the_last_call_of_a_day_stops_by_quota_before_max_per_run(
+    books_fixture: BooksFixture,
+) -> None:
+    books_fixture.section["daily_limit"] = 2
+    result = books_fixture.collect(max_per_run=80)
+    assert (result["stop_reason"], books_fixture.cursor()) == ("quota", (80, False))
+    assert (result["resumes_at"], books_fixture.waiting()) == (None, [])
+
+
+def test_an_empty_page_by_the_last_call_of_a_day_stops_by_quota_and_exhausts_with_the_next(
+    books_fixture: BooksFixture, clock: MovingClock
+) -> None:
+    books_fixture.source.catalogue = volumes(10)
+    books_fixture.section["daily_limit"] = 2
+    result = books_fixture.collect()
+    assert (result["stop_reason"], books_fixture.cursor()) == ("quota", (10, False))
+    assert len(books_fixture.waiting()) == 1
+    clock.advance(24 * 3600)
+    assert books_fixture.collect()["stop_reason"] == "exhausted"
+    assert books_fixture.cursor() == (10, True)
+
+
+def test_a_call_that_is_left_when_a_run_stops_is_left_for_others(
+    books_fixture: BooksFixture,
+) -> None:
+    books_fixture.section["daily_limit"] = 3
+    assert books_fixture.collect(max_per_run=80)["stop_reason"] == "max_per_run"
+    assert books_fixture.collect("other")["pages"] == 1
+
+
+def test_warnings_of_a_search_are_in_the_log_of_the_process_too(
+    books_fixture: BooksFixture, caplog: pytest.LogCaptureFixture
+) -> None:
+    books_fixture.source.catalogue = []
+    for _ in range(2):
+        books_fixture.collect()
+    found = [record.getMessage().partition(" run=")[0] for record in caplog.records]
+    assert found == [
+        "[WARN][google-books][novelties] Exhausted: startIndex=0 >= totalItems=0 "
+        f"(query_set_hash={HASH}...)",
+        f"[novelties] Skipped: exhausted (query_set_hash={HASH})",
+    ]
+    assert {record.levelname for record in caplog.records} == {"WARNING"}
 
 
 def test_googles_own_limit_of_a_day_stops_and_does_not_exhaust(books_fixture: BooksFixture) -> None:

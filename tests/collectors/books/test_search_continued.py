@@ -199,8 +199,8 @@ def test_a_used_up_day_is_continued_by_one_run_at_its_end(books_fixture: BooksFi
     result = books_fixture.collect()
     books_fixture.collect()
     (run,) = books_fixture.waiting()
-    assert run.scheduled_for == datetime(2026, 3, 2, 8, tzinfo=UTC)
-    assert result["resumes_at"] == "2026-03-02T08:00:00+00:00"
+    assert run.scheduled_for == datetime(2026, 3, 2, 8, 5, tzinfo=UTC)
+    assert result["resumes_at"] == "2026-03-02T08:05:00+00:00"
     assert run.job_name == "novelties"
 
 
@@ -241,6 +241,37 @@ def test_an_older_servers_limit_of_a_minute_is_waited_for(
     books_fixture.server.faults.add(error_fault(error))
     assert books_fixture.collect(max_per_run=40)["stop_reason"] == "max_per_run"
     assert clock.now() - before >= timedelta(seconds=60)
+
+
+def test_a_refused_day_is_continued_by_one_run_however_often_the_job_runs(
+    books_fixture: BooksFixture,
+) -> None:
+    books_fixture.server.faults.add(error_fault(old_limit_error("dailyLimitExceeded", "enough")))
+    resumes_at = {books_fixture.collect()["resumes_at"] for _ in range(3)}
+    (run,) = books_fixture.waiting()
+    assert resumes_at == {run.scheduled_for.isoformat()}
+
+
+def test_a_day_used_up_by_our_count_and_then_refused_is_continued_by_one_run(
+    books_fixture: BooksFixture,
+) -> None:
+    books_fixture.section["daily_limit"] = 1
+    books_fixture.collect()
+    books_fixture.section["daily_limit"] = 90
+    books_fixture.server.faults.add(error_fault(old_limit_error("dailyLimitExceeded", "enough")))
+    assert books_fixture.collect()["stop_reason"] == "quota"
+    assert len(books_fixture.waiting()) == 1
+
+
+def test_a_dry_run_collects_mails_nothing_and_asks_for_no_follow_up(
+    books_fixture: BooksFixture,
+) -> None:
+    books_fixture.section["daily_limit"] = 2
+    run = books_fixture.start(arguments={"dry_run": True}, mail_limit=3)
+    result = run.work()
+    assert result["collect"]["stop_reason"] == "quota"
+    assert "mail" not in result
+    assert (books_fixture.cursor(), books_fixture.waiting()) == ((80, False), [])
 
 
 class RefusingSource:

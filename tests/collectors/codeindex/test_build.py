@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tsuzuki.collectors.codeindex.extract import ExtractionFailed
 from tsuzuki.collectors.codeindex.index_file import IndexFile
 from tsuzuki.collectors.codeindex.scan import Scan, scan_tree
 from tsuzuki.collectors.codeindex.service.builds import Builds
+from tsuzuki.collectors.codeindex.tree_files import open_below
 
 from .conftest import Build, built
 
@@ -65,13 +67,13 @@ def test_a_build_finds_definitions_and_references(
     assert stats is not None
     assert stats.total == job.result.total_indexed_symbols == len(found)
     assert stats.last_indexed_at == job.result.last_indexed_at
-    calls = rows(
+    uses = rows(
         index_folder,
         tree,
-        "SELECT path, line FROM refs JOIN names ON names.id = name_id JOIN files ON files.id = file_id"
-        " WHERE name = 'total' AND kind = 'call' ORDER BY path",
+        "SELECT path, uses FROM mentions JOIN names ON names.id = name_id"
+        " JOIN files ON files.id = file_id WHERE name = 'total' ORDER BY path",
     )
-    assert calls == [("shop/cart.py", 3), ("shop/sums.py", 5)]
+    assert uses == [("shop/cart.py", 1), ("shop/sums.py", 1)]
 
 
 def test_only_what_changed_is_stored_again(build: Build, tree: Path, index_folder: Path) -> None:
@@ -111,9 +113,50 @@ def test_removed_files_are_removed_with_what_they_defined(
     assert job.result.removed_files == 1
     assert {path for path, *_ in symbols(index_folder, tree)} == {"main.py", "shop/cart.py"}
     assert (
-        rows(index_folder, tree, "SELECT DISTINCT file_id FROM refs EXCEPT SELECT id FROM files")
-        == []
+        rows(index_folder, tree, "SELECT file_id FROM mentions EXCEPT SELECT id FROM files") == []
     )
+
+
+@pytest.mark.parametrize("is_removed", [False, True], ids=["saved", "removed"])
+def test_a_build_of_a_part_counts_every_file_of_the_tree(
+    build: Build, builds: Builds, tree: Path, is_removed: bool
+) -> None:
+    build()
+    if is_removed:
+        (tree / "main.py").unlink()
+    else:
+        (tree / "main.py").write_text("def other():\n    pass\n")
+        (tree / "new.py").write_text("def new():\n    pass\n")
+    started = builds.start(tree, paths=["main.py", "new.py"])
+    job = builds.jobs.wait(started.id, 60)
+    assert job is not None
+    assert job.result is not None
+    total = 2 if is_removed else 4
+    assert (job.progress.processed, job.progress.total) == (total, total)
+    assert job.result.updated_files == (0 if is_removed else 2)
+
+
+def test_the_total_is_known_before_the_tree_is_scanned_again(
+    build: Build, builds: Builds, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+
+    def scan_later(root: Path, **_options: object) -> Scan:
+        go_on.wait(120)
+        return scan_tree(root)
+
+    build()
+    monkeypatch.setattr(build_module, "scan_tree", scan_later)
+    started = builds.start(tree)
+    running = [builds.jobs.get(started.id), builds.status(tree).job]
+    go_on.set()
+    assert builds.jobs.wait(started.id, 60)
+    assert [
+        one and (one.status, one.progress.processed, one.progress.total) for one in running
+    ] == [
+        ("running", 0, 3),
+        ("running", 0, 3),
+    ]
 
 
 def test_an_empty_tree_completes(builds: Builds, tmp_path: Path) -> None:
@@ -185,15 +228,14 @@ def test_an_unreadable_file_keeps_its_old_symbols_and_is_tried_again(
 ) -> None:
     build()
     (tree / "main.py").write_text("def changed():\n    pass\n")
-    real_open = os.open
 
-    def refuse(path: str, *arguments: int) -> int:
-        if str(path).endswith("main.py"):
+    def refuse(root: str, path: str) -> int:
+        if path == "main.py":
             raise error
-        return real_open(path, *arguments)
+        return open_below(root, path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(parse_module.os, "open", refuse)
+        patch.setattr(parse_module, "open_below", refuse)
         job = build()
     assert job.status == "completed"
     assert outcome(index_folder, tree, "main.py") == ("unreadable", error.strerror)

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from support.waiting import wait_until
+from tsuzuki.collectors.codeindex import build_jobs
 from tsuzuki.collectors.codeindex.build import OnProgress
 from tsuzuki.collectors.codeindex.build_job import BuildJob, BuildProgress, BuildStatus
 from tsuzuki.collectors.codeindex.build_jobs import BuildJobs
-from tsuzuki.model.clock import ManualClock
+from tsuzuki.model.clock import ManualClock, SystemClock
 from tsuzuki.model.errors import Unreachable
 
-from .test_build_job import COMPLETED, FAILED
+from .test_build_job import COMPLETED, FAILED, RUNNING
 
 ID = COMPLETED.id
 
@@ -26,12 +28,38 @@ def test_a_job_that_ended_is_forgotten_after_five_minutes(
     clock: ManualClock, end: BuildJob
 ) -> None:
     jobs = BuildJobs(clock)
-    jobs.create(ID, ends_as(end))
+    jobs.create(RUNNING, ends_as(end))
     assert jobs.wait(ID, 10) == end
     clock.advance(299.9)
     assert jobs.get(ID) == end
     clock.advance(0.1)
     assert jobs.get(ID) is None
+
+
+def test_an_ended_job_is_removed_without_being_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(build_jobs, "ENDED_JOB_SECONDS", 0.05)
+    jobs = BuildJobs(SystemClock())
+    for number in range(3):
+        job_id = f"build-{number}-abc123"
+        jobs.create(replace(RUNNING, id=job_id), ends_as(replace(COMPLETED, id=job_id)))
+    wait_until(lambda: not jobs._entries, "the timer removes them")
+    wait_until(lambda: jobs._timer is None, "no timer is left behind")
+
+
+def test_one_timer_waits_for_all_ended_jobs(clock: ManualClock) -> None:
+    jobs = BuildJobs(clock)
+    timer = None
+    for number in range(3):
+        job_id = f"build-{number}-abc123"
+        jobs.create(replace(RUNNING, id=job_id), ends_as(replace(COMPLETED, id=job_id)))
+        jobs.wait(job_id, 10)
+        timer = timer or jobs._timer
+        assert jobs._timer is timer
+    assert timer is not None
+    assert timer.daemon
+    timer.cancel()
 
 
 def test_a_running_job_is_never_forgotten_and_tells_its_progress(clock: ManualClock) -> None:
@@ -44,7 +72,7 @@ def test_a_running_job_is_never_forgotten_and_tells_its_progress(clock: ManualCl
         return COMPLETED
 
     jobs = BuildJobs(clock)
-    assert jobs.create(ID, work).status is BuildStatus.RUNNING
+    jobs.create(RUNNING, work)
     assert told.wait(120)
     clock.advance(3600)
     running = jobs.get(ID)
@@ -59,7 +87,7 @@ def test_whatever_is_raised_fails_the_job_with_what_to_do(clock: ManualClock) ->
         raise Unreachable("the disk is full", hint="Free some space.")
 
     jobs = BuildJobs(clock)
-    jobs.create(ID, work)
+    jobs.create(RUNNING, work)
     job = jobs.wait(ID, 10)
     assert job is not None
     assert (job.status, job.error) == (
@@ -76,7 +104,7 @@ def test_a_job_is_asked_to_stop(clock: ManualClock) -> None:
         return replace(FAILED, error="cancelled")
 
     jobs = BuildJobs(clock)
-    jobs.create(ID, work)
+    jobs.create(RUNNING, work)
     assert jobs.cancel(ID)
     assert getattr(jobs.wait(ID, 10), "error", None) == "cancelled"
     assert not jobs.cancel(ID)
@@ -85,19 +113,12 @@ def test_a_job_is_asked_to_stop(clock: ManualClock) -> None:
 
 def test_an_id_is_used_once(clock: ManualClock) -> None:
     jobs = BuildJobs(clock)
-    jobs.create(ID, ends_as(COMPLETED))
+    jobs.create(RUNNING, ends_as(COMPLETED))
     with pytest.raises(ValueError, match="already"):
-        jobs.create(ID, ends_as(COMPLETED))
+        jobs.create(RUNNING, ends_as(COMPLETED))
 
 
 def test_a_watcher_id_that_would_collide_takes_the_next_millisecond(clock: ManualClock) -> None:
     jobs = BuildJobs(clock)
     taken = [jobs.next_watcher_id(now_ms) for now_ms in (100, 100, 100, 50, 103, 200)]
     assert taken == [f"watcher-{ms}" for ms in (100, 101, 102, 103, 104, 200)]
-
-
-def test_the_whole_job_is_made_with_the_start_that_others_are_told(clock: ManualClock) -> None:
-    jobs = BuildJobs(clock)
-    job = jobs.create(ID, ends_as(COMPLETED), started_at=COMPLETED.started_at)
-    assert job.started_at == COMPLETED.started_at
-    jobs.wait(ID, 10)

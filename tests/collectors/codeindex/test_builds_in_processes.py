@@ -24,7 +24,7 @@ from tsuzuki.collectors.codeindex.service.builds import Builds
 from tsuzuki.model.clock import ManualClock, SystemClock
 from tsuzuki.model.errors import Conflict, Fenced
 
-from .conftest import Build, built
+from .conftest import built
 
 STOP_AFTER_FIRST_COMMIT = """
 import pathlib, sys, threading
@@ -209,17 +209,65 @@ def test_a_live_owner_is_not(tree: Path, index_folder: Path, who: str) -> None:
     assert running.id == job_id
 
 
-def test_other_processes_remember_an_ended_build_for_five_minutes(
-    build: Build, builds: Builds, tree: Path, index_folder: Path
+def test_other_processes_remember_ended_builds_for_five_minutes(
+    tree: Path, index_folder: Path, clock: ManualClock
 ) -> None:
-    job = build()
-    other = Builds(environ={FOLDER_VARIABLE: str(index_folder)})
-    assert other.job(tree, job.id) == job
-    with open_index(tree, index_folder) as index:
-        index.connection.execute("UPDATE builds SET ended_at_ns = ended_at_ns - 300000000000")
-    assert other.job(tree, job.id) is None
-    assert other.status(tree).job is None
-    assert other.status(tree).stats is not None
+    environ = {FOLDER_VARIABLE: str(index_folder)}
+    builds = Builds(environ=environ, workers=1, clock=clock)
+    first = built(builds, tree)
+    clock.advance(100)
+    second = built(builds, tree)
+    other = Builds(environ=environ, clock=clock)
+    assert (other.job(tree, first.id), other.job(tree, second.id)) == (first, second)
+    clock.advance(199.9)
+    assert other.job(tree, first.id) == first
+    clock.advance(0.1)
+    assert (other.job(tree, first.id), other.job(tree, second.id)) == (None, second)
+    clock.advance(100)
+    assert other.job(tree, second.id) is None
+    status = other.status(tree)
+    assert (status.job, status.stats is None) == (None, False)
+
+
+def test_ended_builds_are_removed_from_the_index_file_by_age_and_number(
+    tree: Path, index_folder: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def remembered() -> list[str]:
+        with open_index(tree, index_folder) as index:
+            rows = index.connection.execute("SELECT id FROM ended_builds ORDER BY ended_at_ns")
+            return [job_id for (job_id,) in rows]
+
+    monkeypatch.setattr(build_rows, "ENDED_JOBS_MAX", 2)
+    builds = Builds(environ={FOLDER_VARIABLE: str(index_folder)}, workers=1, clock=clock)
+    ids = []
+    for _ in range(3):
+        clock.advance(1)
+        ids.append(built(builds, tree).id)
+    assert remembered() == ids[1:]
+    clock.advance(299)
+    last = built(builds, tree)
+    assert remembered() == [ids[2], last.id]
+    clock.advance(300)
+    assert remembered() == [ids[2], last.id]
+    newest = built(builds, tree)
+    assert remembered() == [newest.id]
+
+
+def test_a_build_that_was_taken_over_is_remembered_as_failed(
+    tree: Path, index_folder: Path, clock: ManualClock
+) -> None:
+    builds = Builds(environ={FOLDER_VARIABLE: str(index_folder)}, workers=1, clock=clock)
+    gone = Owner(pid=1, start="another boot:1", host=owner.this_process().host)
+    with IndexFile.open(tree, folder=index_folder) as index:
+        job_id = claimed_by(index, gone, now=clock.now())
+    clock.advance(10)
+    before = builds.job(tree, job_id)
+    assert built(builds, tree).id != job_id
+    assert before is not None
+    assert before.status == "failed"
+    assert builds.job(tree, job_id) == before
+    clock.advance(290)
+    assert builds.job(tree, job_id) is None
 
 
 def test_a_build_whose_process_died_failed_at_its_last_heartbeat_and_is_forgotten(

@@ -8,7 +8,7 @@ from collectors.codeindex.conftest import Build
 from tsuzuki.collectors.codeindex.index_file import IndexFile, index_path
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
 
-NAMES = ("symbols_by_name", "symbols_by_lower_name", "refs_by_name")
+NAMES = ("symbols_by_name", "symbols_by_lower_name", "mentions_by_name")
 
 
 def made(tree: Path, folder: Path) -> set[str]:

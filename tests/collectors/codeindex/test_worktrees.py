@@ -60,14 +60,14 @@ def everything(root: Path, folder: Path) -> dict[str, Rows]:
             "SELECT path, name, kind, container, line, end_line, col, signature, doc"
             " FROM symbols JOIN files ON files.id = file_id ORDER BY path, line, col"
         ).fetchall()
-        refs = connection.execute(
-            "SELECT path, name, kind, line, col, container FROM refs"
-            " JOIN files ON files.id = file_id JOIN names ON names.id = name_id ORDER BY 1, 4, 5"
+        mentions = connection.execute(
+            "SELECT path, name, uses FROM mentions"
+            " JOIN files ON files.id = file_id JOIN names ON names.id = name_id ORDER BY 1, 2"
         ).fetchall()
         found = connection.execute(
             "SELECT path, size, hash, language, outcome FROM files ORDER BY path"
         ).fetchall()
-    return {"files": found, "symbols": symbols, "refs": refs}
+    return {"files": found, "symbols": symbols, "mentions": mentions}
 
 
 def test_a_second_worktree_has_the_same_answers_and_nothing_is_parsed_again(
@@ -138,7 +138,7 @@ def test_a_damaged_index_of_the_other_worktree_is_passed_over_and_left_alone(
     other = index_path(committed, index_folder)
     with closing(sqlite3.connect(other)) as connection:
         (page,) = connection.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = 'refs'"
+            "SELECT rootpage FROM sqlite_master WHERE name = 'mentions'"
         ).fetchone()
     content = bytearray(other.read_bytes())
     content[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
@@ -232,7 +232,7 @@ def test_what_was_copied_for_a_file_that_cannot_be_read_is_dropped(
         with index.transaction(lambda _: True) as connection:
             files.put_files(connection, [unreadable], names=NameIds(), now_ns=1)
     found = everything(worktree, index_folder)
-    assert "shop/sums.py" not in {row[0] for row in found["symbols"] + found["refs"]}
+    assert "shop/sums.py" not in {row[0] for row in found["symbols"] + found["mentions"]}
     assert "shop/cart.py" in {row[0] for row in found["symbols"]}
 
 

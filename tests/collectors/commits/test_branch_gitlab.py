@@ -1,5 +1,6 @@
 """The same rows through a GitLab: one pass, many polls, killed at each page, and every bad answer."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -287,6 +288,7 @@ def set_range(collecting: Collecting, *, old: str, new: str) -> None:
         ("1313584730 +051800", "2011-08-17T12:38:50Z", ["group/dates"]),
         ("garbage +0000", "1970-01-01T00:00:00Z", ["local"]),
         ("99999999999999 +0000", "9999-12-31T23:59:59Z", ["group/dates", "local"]),
+        ("253402300000 +0100", "9999-12-31T23:46:40Z", ["group/dates"]),  # there it is 10000
     ],
 )
 def test_a_date_that_is_not_valid_is_stored_as_one_that_is_and_noted_by_the_commits_id(
@@ -315,6 +317,25 @@ def test_a_date_that_is_not_valid_is_stored_as_one_that_is_and_noted_by_the_comm
         assert odd[:12] in note.sentence
         assert stored in note.sentence
     collecting.check()
+
+
+def test_a_name_that_no_database_can_store_is_stored_with_replacements(
+    collecting: Collecting, api: GitLabApi, server: StandIn, folder: Path
+) -> None:
+    make = straight(folder / "group" / "names.git", 1)
+    project = follow(collecting, api, "group/names", "main")
+    entity = {
+        "id": git_oracle.head(make.folder),
+        "author_name": "A\0B",
+        "author_email": "a\ud800@x.org",
+        "committed_date": "2024-02-29T23:59:59Z",
+        "parent_ids": [],
+        "stats": {"additions": 1, "deletions": 0},
+    }
+    server.faults.add(Fault(path=COMMITS, body=json.dumps([entity])))
+    assert collecting.collect()["failed"] == 0
+    (row,) = collecting.rows(project)
+    assert (row.author_name, row.author_email) == ("A\ufffdB", "a\ufffd@x.org")
 
 
 def test_a_repository_that_is_hidden_is_not_taken_for_a_deleted_branch(

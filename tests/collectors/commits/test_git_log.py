@@ -23,7 +23,7 @@ SHA = b"a" * 40
 
 
 def record(changes: bytes = b"", sha: bytes = SHA) -> bytes:
-    return b"\0" + sha + b"\n\n2024-01-01T00:00:00Z\nAnn\nann@x\0" + changes
+    return b"\0" + sha + b"\n\n2024-01-01T00:00:00Z\n1704067200\nAnn\nann@x\0" + changes
 
 
 def history_of(folder: Path, paths: list[bytes]) -> Path:

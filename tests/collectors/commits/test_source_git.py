@@ -9,7 +9,7 @@ import pytest
 
 from support import git_oracle
 from support.daemons import eventually, is_alive
-from support.git_histories import AWKWARD_BRANCH, straight
+from support.git_histories import AWKWARD_BRANCH, odd_commits, straight, with_raw_commit
 from tsuzuki.collectors.commits.git_errors import refusal
 from tsuzuki.collectors.commits.git_log import parse_commits
 from tsuzuki.collectors.commits.git_program import Git, GitOutput
@@ -207,6 +207,53 @@ def test_a_shallow_clone_is_refused_before_anything_is_read(long: Path, tmp_path
     assert "--unshallow" in str(error.hint)
 
 
+def test_commits_that_no_git_would_write_are_read_as_git_reads_them(long: Path) -> None:
+    odd_commits(long)
+    pages = source_of(long).pages(everything(long))
+    commits = [commit for page in pages for commit in page.commits]
+    assert {git_oracle.Row(*commit[:6]) for commit in commits} == git_oracle.rows(long, "main")
+    assert {(one.sha, one.parents) for one in commits} == git_oracle.parents(long, "main")
+
+
+@pytest.mark.parametrize(
+    ("committed", "stored", "is_noted"),
+    [
+        ("0 +0000", "1970-01-01T00:00:00Z", False),
+        ("-1 +0000", "1970-01-01T00:00:00Z", True),
+        ("253402300799 +0000", "9999-12-31T23:59:59Z", False),
+        ("253402300800 +0000", "9999-12-31T23:59:59Z", True),
+        ("9223372036854775807 +0000", "9999-12-31T23:59:59Z", True),
+        ("18446744073709551616 +0000", "9999-12-31T23:59:59Z", True),
+    ],
+)
+def test_a_date_that_is_too_late_for_git_to_write_is_not_taken_for_1970(
+    long: Path, committed: str, stored: str, is_noted: bool
+) -> None:
+    odd = with_raw_commit(long, committed=committed)
+    page = next(iter(source_of(long, page_commits_max=1).pages(everything(long))))
+    (commit,) = page.commits
+    assert (commit.sha, commit.committed_date_utc) == (odd, stored)
+    assert (odd in page.date_notes) is is_noted
+
+
+@pytest.mark.parametrize("left_out", ["blob:none", "tree:0"])
+def test_a_partial_clone_is_refused_with_the_command_that_completes_it(
+    long: Path, tmp_path: Path, left_out: str
+) -> None:
+    partial = tmp_path / "partial.git"
+    git_oracle.git(long, "config", "uploadpack.allowFilter", "true")
+    git_oracle.git(
+        tmp_path, "clone", "-q", "--bare", f"--filter={left_out}", f"file://{long}", str(partial)
+    )
+    error = error_of(source_of(partial), everything(partial))
+    assert (type(error), error.specific_code) == (SourceRefused, "partial_clone")
+    command = str(error.hint).partition(": git ")[2].split()
+    git_oracle.git(partial, *command)
+    pages = source_of(partial).pages(everything(partial))
+    rows = {git_oracle.Row(*commit[:6]) for page in pages for commit in page.commits}
+    assert rows == git_oracle.rows(long, "main")
+
+
 def test_a_corrupt_repository_gives_what_it_has_and_then_fails(long: Path) -> None:
     unpack(long)
     broken = git_oracle.ids(long, "main")[12]
@@ -249,8 +296,9 @@ def test_a_run_that_is_asked_to_stop_does_not_wait_for_git(tmp_path: Path) -> No
 
 def test_git_is_asked_nothing_it_could_ask_a_person(tmp_path: Path) -> None:
     environ = fake_git(tmp_path, "env; cat")
-    answer = Git(clock=SystemClock(), silence_seconds=60.0, environ=environ).ask(tmp_path, "x")
-    said = answer.output.decode()
+    git = Git(clock=SystemClock(), silence_seconds=60.0, environ=environ)
+    assert "GIT_ALLOW_PROTOCOL=none" in git.ask(tmp_path, "log").output.decode()
+    said = git.ask(tmp_path, "fetch").output.decode()
     assert "GIT_TERMINAL_PROMPT=0" in said
     assert "GIT_ALLOW_PROTOCOL=file:http:https:ssh" in said
     assert "BatchMode=yes" in said
@@ -285,3 +333,26 @@ def test_a_copy_of_the_repository_elsewhere_is_read_alike(long: Path, tmp_path: 
     pages = source_of(work_tree).pages(everything(work_tree))
     rows = {git_oracle.Row(*commit[:6]) for page in pages for commit in page.commits}
     assert rows == git_oracle.rows(work_tree, "main")
+
+
+def test_a_command_that_reads_reaches_no_other_repository(long: Path, tmp_path: Path) -> None:
+    """Not even a git that does not know how to leave out the fetch of a missing object."""
+    mark = tmp_path / "started-by-the-repository"
+    for name, value in (
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "evil"),
+        ("remote.evil.promisor", "true"),
+        ("remote.evil.url", str(long)),
+        ("remote.evil.uploadpack", f"touch '{mark}'; false"),
+    ):
+        git_oracle.git(long, "config", name, value)
+    git = Git(clock=SystemClock(), silence_seconds=60.0)
+    command = ("cat-file", "-e", ABSENT)
+    with git.started(long, command, environment={"GIT_NO_LAZY_FETCH": "0"}) as process:
+        list(process.pieces())
+        assert process.end() != 0
+    assert not mark.exists()
+    subprocess.run(["git", "-C", str(long), *command], capture_output=True, check=False)
+    assert mark.exists(), (
+        "the repository proves nothing: it starts no command for other programs either"
+    )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from support.shared_text_extractor import share_text_extractor
+from support.shared_document_processes import share_document_processes
 from tsuzuki.collectors.feeds import FEEDS
 from tsuzuki.collectors.feeds.options import FeedsOptions, FeedsSection
 from tsuzuki.sandbox.exchange import Request, Response
@@ -138,6 +138,9 @@ class ItemsCase(FeedsCase):
             "feed_posts.created_at",
             "feed_posts.changed_at",
             "feed_posts.sent_by_run",
+            "feed_posts.looks",  # what a killed run sent is looked for
+            "feed_posts.absences",
+            "feed_posts.next_look_at",
             "feed_accounts.limits_read_at",
         }
     )
@@ -145,7 +148,7 @@ class ItemsCase(FeedsCase):
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(folder, monkeypatch)
-        share_text_extractor(monkeypatch)
+        share_document_processes(monkeypatch)
         self._model = StandIn(Gemini(key=KEY))
         self._mastodon = StandIn(mastodon(token=TOKEN))
         self._hook = StandIn(_accept)

@@ -8,6 +8,7 @@ from sqlalchemy import MetaData, select
 from support.factories import WORKER, add_worker, read_run, take_lead
 from support.handler_runs import HandlerRun, define_job, start_run
 from support.observed_run_io import Act, Killed, ObservedRunIO, do_nothing
+from support.waiting import wait_until
 from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.engine.run_context import RunContext, StopSignal
 from tsuzuki.model.run import RunRef
@@ -59,11 +60,15 @@ class CaseRun:
         self.run.end(RunState.SUCCEEDED)
         return result
 
-    def take_away(self) -> None:
-        """Fence the run: an operator cancels it, and its worker does not know yet."""
+    def cancel(self) -> bool:
+        """Whether an operator could fence the run. Its worker does not know yet."""
         run = RunRef(id=self.context.id, version=self.run.task.started.version)
         with self.harness.database.write() as connection:
-            assert moves.cancel(connection, operator="operator", runs=[run])
+            return bool(moves.cancel(connection, operator="operator", runs=[run]))
+
+    def take_away(self) -> None:
+        """Fence the run, as soon as the row is free."""
+        wait_until(self.cancel, "the row is free")
 
 
 @dataclass

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.shared_text_extractor import share_text_extractor
+from support.shared_document_processes import share_document_processes
 from tsuzuki.collectors.feeds.tables import COMPONENT
 from tsuzuki.sandbox.feed_site import FeedSite
 from tsuzuki.sandbox.server import StandIn
@@ -39,7 +39,13 @@ def server(site: FeedSite) -> Iterator[StandIn]:
 
 
 @pytest.fixture
-def fetching(feeds_database: Database, site: FeedSite, server: StandIn) -> Fetching:
+def fetching(
+    feeds_database: Database,
+    site: FeedSite,
+    server: StandIn,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Fetching:
+    share_document_processes(monkeypatch)
     return open_fetching(feeds_database, site, server)
 
 
@@ -47,6 +53,6 @@ def fetching(feeds_database: Database, site: FeedSite, server: StandIn) -> Fetch
 def feeds_fixture(
     feeds_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[FeedsFixture]:
-    share_text_extractor(monkeypatch)
+    share_document_processes(monkeypatch)
     with opened_feeds_fixture(feeds_database, tmp_path) as fixture:
         yield fixture

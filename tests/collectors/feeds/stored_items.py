@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, insert, select, update
 
 from tsuzuki.collectors.feeds.items import ItemReason, ItemState, ItemStatus
 from tsuzuki.collectors.feeds.tables import (
@@ -68,14 +68,15 @@ def add_item(
     if state.status is not ItemStatus.PROCESSED:
         is_pending = state.status is ItemStatus.PENDING
         row = {
-            "item_id": item_id,
             "feed_id": feed_id,
             "state": waiting.value,
             "is_pending": is_pending,
             "order_at": published_at if is_pending else checked_at,
             **waits,
         }
-        connection.execute(insert(waiting_items).values(row))
+        connection.execute(
+            update(waiting_items).where(waiting_items.c.item_id == item_id).values(row)
+        )
     return item_id
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tsuzuki.collectors.feeds.document import without_bombs
+from tsuzuki.collectors.feeds.document_encoding import as_utf8
 from tsuzuki.collectors.feeds.entry_reader import Draft, read_entry
 from tsuzuki.collectors.feeds.parse import _parse, parse_feed
 from tsuzuki.collectors.kit.errors import SourceFailed
@@ -29,10 +30,14 @@ def allowed_differences() -> list[str]:
     return [line.split()[0] for line in lines if line.strip() and not line.startswith("#")]
 
 
+def _prepared(document: Document) -> bytes:
+    return without_bombs(as_utf8(document.body, document.headers.get("content-type", "")))
+
+
 def differences(document: Document) -> list[str]:
     """What we keep of the document's entries and its claims about them, where they differ."""
     try:
-        feed, raws, _ = _parse(without_bombs(document.body), URL, document.headers, lambda: None)
+        feed, raws, _ = _parse(_prepared(document), URL, document.headers)
     except SourceFailed as failure:
         return [f"{document.name}: {failure}"]
     found = []
@@ -79,7 +84,7 @@ def _kept(claim: Claim, feed: dict[str, Any], raws: list[Any]) -> tuple[Any, Any
             label = raw["tags"][place].get("label") or expected
             return label in draft.values["categories"], True
         case ("published_parsed",):
-            return draft.identifiers.published_at, expected
+            return draft.values["stated_at"], expected
         case _:
             return draft.values["updated_at"], expected
 
@@ -123,7 +128,7 @@ def test_no_document_makes_the_parser_fail() -> None:
         except SourceFailed:
             refused += 1
         else:
-            raws = _parse(without_bombs(document.body), URL, document.headers, lambda: None)[1]
+            raws = _parse(_prepared(document), URL, document.headers)[1]
             assert len(parsed.entries) + len(parsed.unusable) == len(raws), document.name
     # Documents that are HTML, empty, CDF, or have nothing of a feed in them.
     assert refused <= 20

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from support.moving_clock import MovingClock
+from tsuzuki.collectors.feeds.fetch import CUT_OFF
 from tsuzuki.collectors.feeds.tables import (
     WaitingState,
     feed_items,
@@ -189,7 +190,7 @@ def test_an_article_edited_five_times_is_one_item(
         {"title": "One, corrected", "summary": "Other words."},
         {"link": "https://www.old.example/2026/bridge/?utm_source=rss"},
         {"guid": "another-guid"},
-        {"link": "https://new.example/2026/bridge", "title": "Moved"},
+        {"link": "https://new.example/2026/bridge"},
         {"guid": "https://new.example/?p=1"},
     )
     for edit in edits:
@@ -339,17 +340,59 @@ def test_a_feed_is_asked_as_often_as_it_says(
         assert len(fetching.server.requests) == asked
 
 
-def test_a_cut_off_document_is_asked_for_again(fetching: Fetching, site: FeedSite) -> None:
-    body = (
-        b"<rss version='2.0'><channel><item><title>A</title><link>https://a.example/1</link></item>"
-        b"<item><title>B</title><link>https://a.examp"
-    )
-    delivery = Delivery(body=body, content_type="application/rss+xml")
-    site.add_feed(Feed(path="/news.xml", delivery=delivery), [])
+ENTRIES = [
+    f"<item><title>{name}</title><link>https://a.example/{name}</link></item>".encode()
+    for name in ("A", "B")
+]
+HEAD, END = b"<rss version='2.0'><channel><title>T</title>", b"</channel></rss>"
+
+
+def document(body: bytes) -> Delivery:
+    return Delivery(body=body, content_type="application/rss+xml")
+
+
+def test_a_cut_off_document_gives_its_whole_entries_and_is_asked_for_again(
+    fetching: Fetching, site: FeedSite
+) -> None:
+    cut = HEAD + ENTRIES[0] + ENTRIES[1][:40]
+    site.add_feed(Feed(path="/news.xml", delivery=document(cut)), [])
     summary = fetching.fetch(news="/news.xml")
-    assert (summary.new_items, summary.unusable) == (1, 1)
+    assert (summary.new_items, summary.unusable, summary.cut_off) == (1, 1, 1)
     feed = fetching.feed()
     assert (feed["etag"], feed["last_modified"], feed["body_hash"]) == (None, None, None)
+    assert (feed["error"], feed["failures"]) == (CUT_OFF.message, 0)
+    assert any(CUT_OFF.message in line for line in fetching.log)
+    site.edit_feed("/news.xml", delivery=document(HEAD + b"".join(ENTRIES) + END))
+    summary = fetching.fetch(news="/news.xml")
+    assert (summary.new_items, summary.cut_off) == (1, 0)
+    assert fetching.titles() == ["A", "B"]
+    assert fetching.feed()["error"] is None
+
+
+@pytest.mark.parametrize("body", [HEAD, HEAD + ENTRIES[0][:50]], ids=["before", "inside"])
+def test_a_document_that_is_cut_off_before_an_entry_is_whole_is_a_failure(
+    fetching: Fetching, site: FeedSite, body: bytes
+) -> None:
+    site.add_feed(Feed(path="/news.xml", delivery=document(body)), [])
+    summary = fetching.fetch(news="/news.xml")
+    assert summary.failures["news"].specific_code == "cut_off"
+    assert fetching.feed()["failures"] == 1
+    site.edit_feed("/news.xml", delivery=document(HEAD + b"".join(ENTRIES) + END))
+    assert fetching.fetch(news="/news.xml").new_items == 2
+
+
+def test_titles_that_cannot_be_read_are_not_stored(fetching: Fetching, site: FeedSite) -> None:
+    undeclared = "<item><title>川に橋</title><link>https://a.example/1</link></item>"
+    body = HEAD + undeclared.encode("euc_jp") + END
+    site.add_feed(Feed(path="/news.xml", delivery=document(body)), [])
+    assert fetching.fetch(news="/news.xml").new_items == 1
+    assert fetching.titles() == ["川に橋"]
+    noise = bytes(range(0x80, 0xA0))
+    body = HEAD + ENTRIES[0].replace(b"<title>A", b"<title>" + noise) + END
+    site.edit_feed("/news.xml", delivery=document(body))
+    summary = fetching.fetch(news="/news.xml")
+    assert summary.failures["news"].specific_code == "encoding"
+    assert fetching.titles() == ["川に橋"]
 
 
 def test_rows_follow_the_options(fetching: Fetching, news: Feed, site: FeedSite) -> None:

@@ -23,7 +23,7 @@ OPTIONS = FeedOptions.model_validate({"url": "https://a.example/feed", "backfill
 
 def entry(url: str, title: str = "A") -> Entry:
     canonical = canonical_url(url)
-    identifiers = Identifiers(canonical_url=canonical, guid=None, published_at=None)
+    identifiers = Identifiers(canonical_url=canonical, guid=None)
     (fingerprints,) = fingerprints_of([identifiers])
     return Entry(
         url=url,

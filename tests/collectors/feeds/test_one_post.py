@@ -21,7 +21,7 @@ PLAIN = Page(
     body=b"The bridge was opened today. Many people came to see it, and the mayor too.",
     content_type="text/plain",
 )
-FIRST_DRAWN = 3
+FIRST_DRAWN = 2
 """The commit of a run without a fetch that takes its first item."""
 
 sqlite_only = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tsuzuki.collectors.feeds import document
 from tsuzuki.collectors.feeds import parse as parse_module
 from tsuzuki.collectors.feeds.document import ENTRIES_MAX
+from tsuzuki.collectors.feeds.document_structure import structure_of
 from tsuzuki.collectors.feeds.entry import Attachment, Image, ParsedFeed
 from tsuzuki.collectors.feeds.markup import plain_text
 from tsuzuki.collectors.feeds.parse import parse_feed
 from tsuzuki.collectors.kit.errors import SourceFailed, SourceRefused, SourceUnavailable
-from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.sandbox.exchange import Request
 from tsuzuki.sandbox.feed_site import Article, Enclosure, Feed, FeedSite, Format, Media
 from tsuzuki.sandbox.feed_site.traps import TRAPS, add_trap, trap_path
@@ -250,16 +250,132 @@ def test_a_document_made_to_fill_the_memory_is_refused() -> None:
     assert raised.value.specific_code == "too_large"
 
 
-def test_a_feed_that_ends_inside_a_link_keeps_the_whole_entries() -> None:
-    whole = rss(*(f"<title>{n}</title><link>https://a.example/{n}0</link>" for n in range(3)))
-    for end in range(whole.index("<item>") + 6, len(whole)):
-        parsed = parse(whole[:end])
-        allowed = {"https://a.example/00", "https://a.example/10", "https://a.example/20"}
-        assert {entry.url for entry in parsed.entries} <= allowed, whole[:end][-40:]
-        assert len(parsed.entries) >= whole[:end].count("</item>")
-        assert parsed.is_cut_off == ("</rss>" not in whole[:end])
+RSS1 = (
+    "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns='http://purl.org/rss/1.0/'>"
+    "<channel><title>T</title></channel>{}</rdf:RDF>"
+)
+ATOM = "<?xml version='1.0'?><feed xmlns='http://www.w3.org/2005/Atom'><title>T</title>{}</feed>"
 
 
+@pytest.mark.parametrize(
+    ("frame", "entry"),
+    [
+        (rss(extra="{}"), "<item><title>{0}</title><link>https://a.example/{0}0</link></item>"),
+        (rss(extra="{}"), "<item><link>https://a.example/{0}0</link><title>0{0} 橋</title></item>"),
+        (
+            rss(extra="{}"),
+            "<item><title>{0}</title><link>https://a.example/{0}0</link>"
+            "<description><![CDATA[<item>橋</item>]]></description></item>",
+        ),
+        (RSS1, "<item><title>{0}</title><link>https://a.example/{0}0</link></item>"),
+        (ATOM, "<entry><title>{0}</title><link href='https://a.example/{0}0'/></entry>"),
+    ],
+    ids=["rss", "link first", "cdata", "rdf", "atom"],
+)
+def test_of_a_document_that_ends_anywhere_the_whole_entries_are_taken(
+    frame: str, entry: str
+) -> None:
+    whole = frame.format("".join(entry.format(n) for n in range(3))).encode()
+    for end in range(whole.index(b"</title>"), len(whole) - 1):
+        body = whole[:end]
+        closing = b"</entry>" if b"<entry>" in whole else b"</item>"
+        complete = body.replace(b"<item>\xe6\xa9\x8b</item>", b"").count(closing)
+        if not complete:
+            with pytest.raises(SourceUnavailable) as raised:
+                parse(body)
+            assert raised.value.specific_code == "cut_off"
+            continue
+        parsed = parse(body)
+        assert [one.url for one in parsed.entries] == [
+            f"https://a.example/{number}0" for number in range(complete)
+        ], body[-60:]
+        assert parsed.is_cut_off
+        assert len(parsed.unusable) <= 1
+    assert not parse(whole).is_cut_off
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "<!-- <html><head><title>Feed</title></head><body> -->",
+        "<?xml version='1.0'?><!-- <!DOCTYPE html> generated -->\n<?xml-stylesheet href='x'?>",
+        "<!doctype html>",
+    ],
+)
+def test_a_feed_behind_a_comment_with_html_is_a_feed(before: str) -> None:
+    parsed = parse(before + rss("<title>A</title><link>https://a.example/1</link>"))
+    assert [one.title for one in parsed.entries] == ["A"]
+
+
+TITLES = {
+    "ja": ("総務省、電波法の一部を改正する法律案を公表", "川に橋", "令和8年度地方交付税の算定結果", "お知らせ"),
+    "zh": ("北京市发布新政策", "今天天气很好"),
+    "ko": ("서울시 새 정책 발표",),
+    "ru": ("Новый мост открыт в Москве",),
+    "fr": ("Été à la mer : déjà fermé",),
+    "de": ("Die Brücke über den Fluß ist geöffnet",),
+    "en": ("“Quoted”, it is naïve",),
+}  # fmt: skip
+ENCODINGS = {
+    "ja": ("euc_jp", "cp932", "iso2022_jp", "utf-8", "utf-16", "utf-16-le", "utf-8-sig"),
+    "zh": ("gb18030", "utf-8"),
+    "ko": ("cp949", "utf-8"),
+    "ru": ("cp1251", "koi8_r", "utf-8"),
+}
+DECLARED = ("", "<?xml version='1.0' encoding='utf-8'?>", "<?xml version='1.0' encoding='nosuch'?>")
+
+
+@pytest.mark.parametrize("is_language_said", [True, False])
+@pytest.mark.parametrize("declared", DECLARED, ids=["none", "wrong", "unknown"])
+@pytest.mark.parametrize(
+    ("language", "encoding"),
+    [(one, codec) for one in TITLES for codec in ENCODINGS.get(one, ("cp1252", "utf-8"))],
+)
+def test_titles_in_an_encoding_that_is_not_declared_are_read(
+    language: str, encoding: str, declared: str, is_language_said: bool
+) -> None:
+    said = f"<language>{language}</language>" if is_language_said else ""
+    for title in TITLES[language]:
+        entry = f"<title>{title}</title><link>https://a.example/1</link>"
+        body = (declared + rss(entry, extra=said)).encode(encoding)
+        assert [one.title for one in parse(body).entries] == [title]
+
+
+@pytest.mark.parametrize("content_type", ["text/xml; charset=iso-8859-1", "text/xml"])
+def test_utf8_is_read_whatever_the_server_says(content_type: str) -> None:
+    body = rss("<title>川に橋</title><link>https://a.example/1</link>")
+    assert parse(body, content_type).entries[0].title == "川に橋"
+
+
+def test_a_broken_character_leaves_the_others_of_the_document() -> None:
+    good, bad = (
+        "<title>川に橋</title><link>https://a.example/1</link>",
+        "<link>https://a.example/2</link>",
+    )
+    body = rss(good, f"<title>橋が開通した@</title>{bad}").encode().replace(b"@", b"\xe6\x97")
+    first, second = parse(body).entries
+    assert (first.title, second.title) == ("川に橋", "橋が開通した\ufffd")
+
+
+NOISE = bytes(range(0x80, 0xA0)) + b"\xfe\xff\x8d\x9d\x81"
+
+
+def test_a_feed_that_cannot_be_read_is_refused() -> None:
+    body = rss("<title>@</title><link>https://a.example/1</link>").encode()
+    with pytest.raises(SourceRefused) as raised:
+        parse(body.replace(b"@", NOISE))
+    assert raised.value.specific_code == "encoding"
+
+
+def test_an_entry_that_cannot_be_read_is_recorded_and_not_posted() -> None:
+    good, bad = (f"<link>https://a.example/{number}</link>" for number in (1, 2))
+    body = rss(f"<title>A bridge</title>{good}", f"<title>@</title>{bad}").encode()
+    parsed = parse(body.replace(b"@", NOISE))
+    assert [one.url for one in parsed.entries] == ["https://a.example/1"]
+    assert len(parsed.unusable) == 1
+
+
+URL_OF_GOOD = "https://a.example/good"
 TEXT = st.text(st.characters(exclude_characters="<&"), max_size=30)
 
 
@@ -272,10 +388,14 @@ def test_any_bytes_in_an_entry_leave_the_others(bad: Iterable[tuple[str, bytes]]
         clean = junk.replace(b"<", b"").replace(b"\x00", b"")
         parts.append(b"<item><title>" + title.encode("utf-8", "replace") + clean + b"</title>")
         parts.append(f"<link>https://a.example/{number}</link></item>".encode())
-    parts.append(b"</channel></rss>")
-    urls = [entry.url for entry in parse(b"".join(parts)).entries]
-    assert urls == [f"https://a.example/{number}" for number in range(len(urls))]
-    assert len(urls) == len(list(bad))
+    good = b"<item><title>G</title><link>https://a.example/good</link></item>"
+    parsed = parse(b"".join([*parts, good, b"</channel></rss>"]))
+    urls = [entry.url for entry in parsed.entries]
+    expected = [*(f"https://a.example/{number}" for number in range(len(list(bad)))), URL_OF_GOOD]
+    assert urls == [url for url in expected if url in urls]
+    assert URL_OF_GOOD in urls
+    # Those whose title cannot be read are recorded.
+    assert len(urls) + len(parsed.unusable) == len(expected)
 
 
 @pytest.mark.timeout(15)
@@ -283,8 +403,9 @@ def test_text_that_is_made_to_be_slow_is_not() -> None:
     """A rule that looks to the end from each place would take longer than the timeout."""
     assert plain_text("<br " * 250_000, is_markup=True)
     with pytest.raises(SourceUnavailable):
-        document.check_document(b"<html>" + b"<link " * 250_000, url=URL)
-    assert document.is_cut_off_in_link(b"<item>" + b"<link href " * 250_000)
+        parse(b"<html>" + b"<link " * 250_000)
+    for made in (b"<!--", b"<![CDATA[", b"<?", b"<a b='", b'<a "', b"<a b=", b"<", b"</item "):
+        structure_of(b"<rss>" + made * 50_000)
     assert list(document.single_entry_documents(b"<item>" * 250_000)) == []
     declared = b"".join(b'<!ENTITY e%d "x">' % number for number in range(100_000))
     assert document.without_bombs(declared + b"&e1; " * 200_000)
@@ -329,23 +450,3 @@ def test_entries_without_an_end_of_their_own_are_not_each_the_rest_of_the_docume
     with pytest.raises(SourceRefused):
         list(document.single_entry_documents(b"<item </item " * 10_000 + b" " * 100_000 + b">"))
     assert list(document.single_entry_documents(b"<item </item " * 10_000)) == []
-
-
-def test_a_run_that_is_to_stop_does_not_parse_the_rest_of_the_entries(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    sizes = _stumbles_over_the_whole(monkeypatch)
-    entry = "<title>T</title><link>https://a.example/1</link>"
-
-    def stop_after_two() -> None:
-        if len(sizes) == 4:
-            raise RunStopped
-
-    with pytest.raises(RunStopped):
-        parse_feed(
-            rss(*[entry] * 100).encode(),
-            url=URL,
-            headers={},
-            now=NOW,
-            before_entry=stop_after_two,
-        )

@@ -77,5 +77,6 @@ BOOKS = Collector(
     handler=_handler,
     service=_service,
     checks=_checks,
+    dry_run_arguments={"dry_run": True},
     faces={"cli": "tsuzuki.cli.books:books"},
 )

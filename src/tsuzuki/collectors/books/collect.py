@@ -17,12 +17,13 @@ from tsuzuki.model.errors import UsageError
 
 
 def collect(collector_context: CollectorContext, run: RunContext) -> dict[str, Any]:
-    """Do what the run asks for: `collect` and `mail` are true unless its arguments say otherwise."""
+    """Do what the run asks for: `collect` and `mail` are true unless its arguments say otherwise. With `dry_run` it
+    collects, and neither mails nor asks for a follow-up run."""
     options = BooksOptions.model_validate(run.options)
     section = collector_context.section(BooksSection)
     collected = (
         _collect_search(run, collector_context, options, section)
-        if _wants(run, "collect")
+        if _wants(run, "collect") or _is_dry_run(run)
         else None
     )
     result: dict[str, Any] = {"collect": collected and _summary(run, collector_context, collected)}
@@ -55,6 +56,7 @@ def _collect_search(
             options=options,
             allowance=section.allowance,
             source=GoogleBooks(client, api_key=key, clock=clock),
+            follows_up=not _is_dry_run(run),
         ).collect()
 
 
@@ -100,13 +102,18 @@ def _wants_mail(run: RunContext, section: BooksSection, collected: Collected | N
     is_beside_another = collected is not None and collected.skipped is Skipped.BUSY
     return (
         _wants(run, "mail")
+        and not _is_dry_run(run)
         and not is_beside_another
         and (is_only_purpose or section.mail.host is not None)
     )
 
 
-def _wants(run: RunContext, name: str) -> bool:
-    value = run.arguments.get(name, True)
+def _is_dry_run(run: RunContext) -> bool:
+    return _wants(run, "dry_run", default=False)
+
+
+def _wants(run: RunContext, name: str, *, default: bool = True) -> bool:
+    value = run.arguments.get(name, default)
     if not isinstance(value, bool):
         raise UsageError(
             f"the argument {name!r} of a books job is true or false, not {value!r}",

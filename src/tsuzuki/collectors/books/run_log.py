@@ -1,10 +1,13 @@
-"""What a collection says in the log of its run, in the words its operators look for."""
+"""What a collection writes to the log of its run, in the words its operators look for. Warnings go to the log of the
+process too: someone who runs it from cron reads no other.
+"""
 
 from collections.abc import Mapping
 from typing import Any, assert_never
 
 from tsuzuki.collectors.books.query_set import short_hash
 from tsuzuki.collectors.books.source import Page
+from tsuzuki.engine.log import log
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.cursor import Cursor, StopReason
 from tsuzuki.model.errors import TsuzukiError
@@ -52,8 +55,8 @@ class CollectLog:
                 assert_never(reason)
 
     def skipped(self) -> None:
-        self._run.log(
-            f"[WARN][{self._run.job_name}] Skipped: exhausted (query_set_hash={self._hash})"
+        self._log_warning(
+            f"[{self._run.job_name}] Skipped: exhausted (query_set_hash={self._hash})"
         )
 
     def busy(self, run_id: int) -> None:
@@ -76,7 +79,11 @@ class CollectLog:
         self._run.log(f"[google-books][{self._run.job_name}] {words}")
 
     def _warn(self, words: str) -> None:
-        self._run.log(f"[WARN][google-books][{self._run.job_name}] {words}")
+        self._log_warning(f"[WARN][google-books][{self._run.job_name}] {words}")
+
+    def _log_warning(self, line: str) -> None:
+        self._run.log(line)
+        log.warning(line, run=self._run.id)
 
 
 def _said(options: Mapping[str, Any]) -> str:

@@ -5,9 +5,10 @@ and no call is made that was not counted in an earlier one. The next page is pre
 committed. So a crash costs the page in flight; only during a commit, the prefetched page too.
 
 The reasons to stop, in the order in which they are looked at: error, quota, max_per_run, exhausted.
-Only the last closes the cursor, and only a good empty answer is that reason: `totalItems` is an
-estimate that varies, so a page that reaches it is followed by one more request, and an empty page
-that contradicts it is requested once more.
+So a run that makes the last call of a day stops by quota, even if the page was full or empty. Only the last reason
+closes the cursor, and only a good empty answer is that reason: `totalItems` is an estimate that varies, so
+a page that reaches it is followed by one more request, and an empty page that contradicts it is requested
+once more (decision 51).
 """
 
 from dataclasses import dataclass, replace
@@ -88,8 +89,11 @@ class SearchCollection:
         options: BooksOptions,
         allowance: Allowance,
         source: GoogleBooks,
+        follows_up: bool = True,
     ) -> None:
+        """With `follows_up` a run that the quota ends early is followed by one when there is quota again."""
         self._run = run
+        self._follows_up = follows_up
         self._database = database
         self._options = options
         self._allowance = allowance
@@ -231,6 +235,10 @@ class SearchCollection:
         )
 
     @property
+    def _is_full(self) -> bool:
+        return self._returned >= self._options.max_per_run
+
+    @property
     def _next_size(self) -> int:
         return min(PAGE_SIZE_MAX, self._options.max_per_run - self._returned)
 
@@ -266,9 +274,8 @@ class SearchCollection:
             )
             self._count(page, now)
             is_paid = len(self._calls) > 0
-            stop = self._reason_to_stop(page, start_index)
-            if stop is None and not self._take_calls(connection, now, up_to=self._calls_ahead()):
-                stop = StopReason.QUOTA
+            has_calls = self._take_calls(connection, now, up_to=self._calls_ahead())
+            stop = self._reason_to_stop(page, start_index) if has_calls else StopReason.QUOTA
             self._report(is_last=stop is not None)
             if stop is not None:
                 self._close(connection, stop)
@@ -313,7 +320,8 @@ class SearchCollection:
         self._run.progress(self._returned, max(self._returned, expected))
 
     def _reason_to_stop(self, page: Page, start_index: int) -> StopReason | None:
-        if self._returned >= self._options.max_per_run:
+        """With calls left, after a page; the cursor is behind it."""
+        if self._is_full:
             return StopReason.MAX_PER_RUN
         if page.returned:
             self._is_doubtful = False
@@ -352,11 +360,17 @@ class SearchCollection:
         if stop is StopReason.EXHAUSTED:
             self._cursor = exhaust(self._cursor, now)
         if stop is StopReason.QUOTA:
-            self._resumes_at = self._allowance.day_of(now).ends_at
-            if self._failure is not None:  # it is about the day of the request, which may be over
-                day = self._allowance.refused_day(self._reserved_at)
-                self._resumes_at = day.ends_at + CLOCKS_DIFFER
-                quota.mark_refused(connection, day.name, now=now)
-            schedule_run_at(connection, self._run, self._resumes_at, purpose="books-quota")
+            self._close_day(connection, now)
         self._save(connection)
         cursors.release_search(connection, self._cursor.job_name, self._hash)
+
+    def _close_day(self, connection: "Connection", now: datetime) -> None:
+        """There is no call left: mark the day if the source itself said so, and ask for a run when there are more,
+        always at the same moment, so that it is one run however often the quota is met."""
+        day = self._allowance.day_of(now)
+        if self._failure is not None:  # it is about the day of the request, which may be over
+            day = self._allowance.refused_day(self._reserved_at)
+            quota.mark_refused(connection, day.name, now=now)
+        if self._follows_up and not self._is_full:
+            self._resumes_at = day.ends_at + CLOCKS_DIFFER
+            schedule_run_at(connection, self._run, self._resumes_at, purpose="books-quota")

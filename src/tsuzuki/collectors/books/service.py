@@ -28,6 +28,7 @@ __all__ = [
     "Books",
     "CursorView",
     "Mail",
+    "MailReset",
     "MailView",
     "OutboxState",
     "Preview",
@@ -79,6 +80,21 @@ class MailView:
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self.mail), "books": self.books}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MailReset:
+    """What a reset of a job's mails covers: `books` that `mails` of them held are mailed again."""
+
+    job: str
+    mails: int
+    books: int
+    kept: tuple[Mail, ...]
+    """Mails that were not sent, or not surely. They keep their books: each is sent, or decided about, by itself."""
+
+    def as_dict(self) -> dict[str, Any]:
+        kept = [{"id": mail.id, "state": mail.state} for mail in self.kept]
+        return {"job": self.job, "mails": self.mails, "books": self.books, "kept": kept}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,6 +253,27 @@ class Books:
         with self._database.read() as connection:
             return outbox.contents(connection, mail_id)
 
+    def preview_mail_reset(self, job_name: str) -> MailReset:
+        """What `reset_mails` would reset. Nothing is changed."""
+        with self._database.read() as connection:
+            counts = outbox.count_sent_books(connection, job_name)
+            return _mail_reset(connection, job_name, counts)
+
+    def reset_mails(self, job_name: str) -> MailReset:
+        """Let a job mail again what its sent mails held, with its next runs."""
+        with self._database.write() as connection:
+            counts = outbox.forget_sent(connection, job_name)
+            reset = _mail_reset(connection, job_name, counts)
+            audit.record(
+                connection,
+                actor=self._context.actor,
+                action="books.mail.reset",
+                object_type="job",
+                object_id=job_name,
+                before={str(mail_id): count for mail_id, count in sorted(counts.items())},
+            )
+        return reset
+
     def mark_sent(self, mail_id: int) -> Mail:
         """A person has looked: an unsettled mail did arrive."""
         return self._decide(mail_id, (OutboxState.UNSETTLED,), OutboxState.SENT)
@@ -285,6 +322,14 @@ def _books_job(connection: Connection, name: str) -> Job:
         hint=did_you_mean(name, known) + "See: tsuzuki job ls",
         code="job_unknown",
     )
+
+
+def _mail_reset(connection: Connection, job_name: str, counts: Mapping[int, int]) -> MailReset:
+    """Raises `NotFound` for a job without mails that is no books job."""
+    kept = tuple(outbox.not_sent(connection, job_name))
+    if not (counts or kept):
+        _books_job(connection, job_name)
+    return MailReset(job=job_name, mails=len(counts), books=sum(counts.values()), kept=kept)
 
 
 def _mail(connection: Connection, mail_id: int) -> Mail:

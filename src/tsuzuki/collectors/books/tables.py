@@ -28,6 +28,7 @@ from sqlalchemy import (
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.store.schema.migrate import Component
 from tsuzuki.store.schema.tables import NAMES, one_of
+from tsuzuki.store.schema.takeover import FormerTable, FormerTables
 from tsuzuki.store.sql.types import BigId, JsonText, KeyText, PlainText, UtcTime
 
 metadata = MetaData(naming_convention=NAMES)
@@ -119,4 +120,15 @@ book_deliveries = Table(
     Index("ix_book_deliveries_mail_id", "mail_id", "position"),
 )
 
-COMPONENT = Component(name="books", metadata=metadata, versions=Path(__file__).parent / "versions")
+
+def _former_tables() -> FormerTables:
+    cursor = FormerTable(table=collect_cursor, columns=tuple(collect_cursor.c.keys()))
+    return FormerTables(tables=(cursor,))
+
+
+COMPONENT = Component(
+    name="books",
+    metadata=metadata,
+    versions=Path(__file__).parent / "versions",
+    former=_former_tables,
+)

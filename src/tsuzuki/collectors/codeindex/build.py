@@ -64,11 +64,10 @@ class BuildCancelled(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimedBuild:
-    """A build that this process owns: its id, its token, when it started."""
+    """A build that this process owns: the job as it started, and its token."""
 
-    id: str
+    job: BuildJob
     token: int
-    started_at: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +106,8 @@ class Builder:
         self._names = NameIds()
         self._started_seconds = clock.monotonic()
         self._committed_seconds = self._started_seconds
-        self._processed = self._total = 0
+        self._processed = claimed.job.progress.processed
+        self._total = claimed.job.progress.total
         self._updated_files = 0
         self._has_copies = False
         self._hashed: dict[str, HashedFile] = {}
@@ -126,10 +126,10 @@ class Builder:
         """End the build as failed, if it is still ours."""
         now = self._clock.now()
         job = BuildJob(
-            id=self._claimed.id,
+            id=self._claimed.job.id,
             status=BuildStatus.FAILED,
             progress=self._progress(),
-            started_at=self._claimed.started_at,
+            started_at=self._claimed.job.started_at,
             error=error,
             failed_at=iso(now),
         )
@@ -144,6 +144,7 @@ class Builder:
                 part, known = self._whole_tree(pool)
             else:
                 known = self._known(part)
+                self._total += len(part.scan.files) - len(known)
             self._parse(pool, part.scan, known)
         scan = part.scan
         present = {file.path for file in scan.files}
@@ -165,7 +166,11 @@ class Builder:
         others = other_indexes(self._root, self._index.path.parent) if is_first else []
         if is_first and not others:
             pool.start_early(len(listing.paths() or ()))
+        if is_first:
+            self._total = len(listing.paths() or ())
+            self._commit()  # how many files there are is known long before they are parsed
         part = TreePart(scan=scan_tree(self._root, on_tick=self._tick, listing=listing))
+        self._total = len(part.scan.files)
         if others:
             self._copy_and_hash(others, part.scan)
             known = self._known()
@@ -188,7 +193,6 @@ class Builder:
 
     def _parse(self, pool: ParsePool, scan: Scan, known: dict[str, KnownFile]) -> None:
         changed = self._changed(scan, known)
-        self._total = len(scan.files)
         self._processed = self._total - len(changed) - len(self._to_store)
         self._commit()
         with self._language_servers() as servers:
@@ -271,10 +275,10 @@ class Builder:
             stats = IndexStats(total=files.symbol_count(connection), last_indexed_at=iso(now))
             meta.put_index_stats(connection, stats)
             job = BuildJob(
-                id=self._claimed.id,
+                id=self._claimed.job.id,
                 status=BuildStatus.COMPLETED,
                 progress=self._progress(),
-                started_at=self._claimed.started_at,
+                started_at=self._claimed.job.started_at,
                 completed_at=iso(now),
                 result=BuildResult(
                     updated_files=self._updated_files,

@@ -16,6 +16,9 @@ CANCELLED = "cancelled"
 ENDED_JOB_SECONDS = 300.0
 """How long a job that ended is remembered."""
 
+ENDED_JOBS_MAX = 1000
+"""How many ended jobs of a tree are remembered: a watcher ends a few per second at most."""
+
 _ID_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -79,6 +82,20 @@ class BuildJob:
     def __post_init__(self) -> None:
         for problem in _problems(self):
             raise InvalidBuildJob(f"{self.id}: {problem}")
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> "BuildJob":
+        result = value["result"]
+        return cls(
+            id=value["id"],
+            status=BuildStatus(value["status"]),
+            progress=BuildProgress(**value["progress"]),
+            started_at=value["startedAt"],
+            result=BuildResult.of_json(result) if result else None,
+            error=value["error"],
+            completed_at=value["completedAt"],
+            failed_at=value["failedAt"],
+        )
 
     def as_json(self) -> dict[str, Any]:
         return {

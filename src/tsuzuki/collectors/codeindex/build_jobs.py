@@ -1,4 +1,4 @@
-"""The jobs of this process, in memory: each runs in a thread, and is forgotten five minutes after its end."""
+"""The jobs of this process, in memory: each runs in a thread, and is removed five minutes after its end."""
 
 import threading
 from collections.abc import Callable
@@ -16,6 +16,8 @@ from tsuzuki.collectors.codeindex.build_job import (
 from tsuzuki.collectors.codeindex.moments import iso
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import TsuzukiError
+
+TIMER_NAME = "forget-builds"
 
 Work: TypeAlias = Callable[[OnProgress, Callable[[], bool]], BuildJob]
 """Does a build: told where to report progress and whether to stop, it returns the job as it ended."""
@@ -37,6 +39,7 @@ class BuildJobs:
         self._lock = threading.Lock()
         self._entries: dict[str, _Entry] = {}
         self._watcher_ms = 0
+        self._timer: threading.Timer | None = None
 
     def next_watcher_id(self, now_ms: int) -> str:
         """An id for a job of a watcher. One that would collide takes the next millisecond."""
@@ -44,23 +47,16 @@ class BuildJobs:
             self._watcher_ms = max(now_ms, self._watcher_ms + 1)
             return watcher_id(self._watcher_ms)
 
-    def create(self, job_id: str, work: Work, *, started_at: str | None = None) -> BuildJob:
-        """Start `work` in a thread of its own; the job as it is now, running. It started now, unless said."""
-        job = BuildJob(
-            id=job_id,
-            status=BuildStatus.RUNNING,
-            progress=BuildProgress(),
-            started_at=started_at or iso(self._clock.now()),
-        )
+    def create(self, job: BuildJob, work: Work) -> None:
+        """Start the `work` of a running job in a thread of its own."""
         entry = _Entry(job)
         with self._lock:
             self._forget_old()
-            if job_id in self._entries:
-                raise ValueError(f"there is a job {job_id} already")
-            self._entries[job_id] = entry
-        thread = threading.Thread(target=self._run, args=(entry, work), name=job_id, daemon=True)
+            if job.id in self._entries:
+                raise ValueError(f"there is a job {job.id} already")
+            self._entries[job.id] = entry
+        thread = threading.Thread(target=self._run, args=(entry, work), name=job.id, daemon=True)
         thread.start()
-        return job
 
     def get(self, job_id: str) -> BuildJob | None:
         with self._lock:
@@ -94,6 +90,7 @@ class BuildJobs:
         with self._lock:
             entry.job = ended
             entry.ended_seconds = self._clock.monotonic()
+            self._forget_later()
         entry.ended.set()
 
     def _failed(self, job: BuildJob, problem: Exception) -> BuildJob:
@@ -103,6 +100,24 @@ class BuildJobs:
             error=error_words(problem),
             failed_at=iso(self._clock.now()),
         )
+
+    def _forget_later(self) -> None:
+        """Have the ended jobs removed when their time is over. One timer waits for the oldest of them."""
+        ended = [
+            one.ended_seconds for one in self._entries.values() if one.ended_seconds is not None
+        ]
+        if self._timer is not None or not ended:
+            return
+        seconds = min(ended) + ENDED_JOB_SECONDS - self._clock.monotonic()
+        self._timer = threading.Timer(max(seconds, 0.0), self._on_timer)
+        self._timer.name, self._timer.daemon = TIMER_NAME, True
+        self._timer.start()
+
+    def _on_timer(self) -> None:
+        with self._lock:
+            self._timer = None
+            self._forget_old()
+            self._forget_later()
 
     def _forget_old(self) -> None:
         now = self._clock.monotonic()

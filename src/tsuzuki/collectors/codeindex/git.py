@@ -1,4 +1,9 @@
-"""What git is asked about a tree. It runs no hook, takes no lock and asks no question."""
+"""What git is asked about a tree. It runs no hook, takes no lock and asks no question.
+
+The tree may come with a `.git` that its author wrote. Git obeys its configuration, so what could start a program is
+overridden by arguments or refused by the environment, the fetch of a missing object before all. No command here prints
+an object, runs a filter or makes a difference of two files.
+"""
 
 import os
 import shutil
@@ -7,11 +12,17 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from tsuzuki.collectors.codeindex.git_folder import would_hold_git_up
 from tsuzuki.collectors.kit.git_environment import git_environment
 
-SETTINGS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+SETTINGS = (
+    *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"),
+    *("-c", "submodule.recurse=false", "-c", "core.useReplaceRefs=false"),
+)
 TOP_SECONDS = 10.0
-LIST_SECONDS = 600.0
+LIST_SECONDS = 60.0
+"""After it, the tree is walked. Git waits for ever if `.gitignore` is a FIFO."""
+
 _WORKTREE = "worktree "
 
 
@@ -73,12 +84,19 @@ def git_worktrees(folder: Path) -> list[Path]:
 
 def quiet_environment() -> dict[str, str]:
     """That of a git which only reads."""
-    return {**git_environment(os.environ), "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    return {
+        **git_environment(os.environ),
+        "GIT_ALLOW_PROTOCOL": "none",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "LC_ALL": "C",
+    }
 
 
 def _output(folder: Path, *arguments: str, seconds: float) -> bytes | None:
     program = shutil.which("git")
-    if program is None:
+    if program is None or would_hold_git_up(folder):
         return None
     try:
         done = subprocess.run(  # noqa: S603 -- git with our own arguments, no shell

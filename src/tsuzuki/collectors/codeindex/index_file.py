@@ -8,6 +8,7 @@ alone: we use a file beside it.
 import hashlib
 import os
 import re
+import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -227,12 +228,16 @@ def _make_tables(connection: sqlite3.Connection, root: Path) -> None:
     for statement in TABLES.split(";\n"):
         connection.execute(statement)
     meta.put(connection, "root", printable(os.path.realpath(root)))
+    meta.put(connection, "id", secrets.token_hex(8))
     meta.put_schema_version(connection, APPLICATION_ID, SCHEMA_VERSION)
 
 
 def _require_tables(connection: sqlite3.Connection) -> None:
-    if meta.schema_version(connection, APPLICATION_ID) > SCHEMA_VERSION:
+    version = meta.schema_version(connection, APPLICATION_ID)
+    if version > SCHEMA_VERSION:
         raise NewerIndex
+    if 0 < version < SCHEMA_VERSION:
+        raise sqlite3.DatabaseError("it was made by an earlier version of Tsuzuki")
     if not meta.is_complete(connection):
         raise sqlite3.DatabaseError("tables are missing")
 

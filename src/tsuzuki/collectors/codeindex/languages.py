@@ -26,6 +26,8 @@ class Language:
     """The files of the tags query, joined; the language's own name if empty."""
     all_reads: bool = False
     """True where no local variable is taken for a read of a definition."""
+    has_identifiers: bool = True
+    """False where names are no words of their own in the text: only what the tags query captures is a use."""
     comment: str = ""
     """How a comment before a definition looks: `slash`, `hash`, `dash`, `markup` or none."""
 
@@ -118,6 +120,7 @@ _TABLE = (
     Language(
         name="bash",
         module="tree_sitter_bash",
+        has_identifiers=False,
         all_reads=True,
         suffixes=(".sh", ".bash", ".bats", ".ksh"),
         names=(".bashrc", ".bash_profile", ".profile", "PKGBUILD"),
@@ -127,6 +130,7 @@ _TABLE = (
     Language(
         name="sql",
         module="tree_sitter_sql",
+        has_identifiers=False,
         all_reads=True,
         suffixes=(".sql", ".ddl"),
         comment="dash",
@@ -134,23 +138,36 @@ _TABLE = (
     Language(
         name="html",
         module="tree_sitter_html",
+        has_identifiers=False,
         all_reads=True,
         suffixes=(".html", ".htm", ".xhtml"),
         comment="markup",
     ),
     Language(
-        name="css", module="tree_sitter_css", all_reads=True, suffixes=(".css",), comment="slash"
+        name="css",
+        module="tree_sitter_css",
+        has_identifiers=False,
+        all_reads=True,
+        suffixes=(".css",),
+        comment="slash",
     ),
-    Language(name="markdown", module="tree_sitter_markdown", suffixes=(".md", ".markdown", ".mdx")),
+    Language(
+        name="markdown",
+        module="tree_sitter_markdown",
+        has_identifiers=False,
+        suffixes=(".md", ".markdown", ".mdx"),
+    ),
     Language(
         name="json",
         module="tree_sitter_json",
+        has_identifiers=False,
         suffixes=(".json", ".jsonc", ".webmanifest"),
         names=(".babelrc", ".eslintrc", "composer.lock"),
     ),
     Language(
         name="yaml",
         module="tree_sitter_yaml",
+        has_identifiers=False,
         all_reads=True,
         suffixes=(".yaml", ".yml"),
         names=(".clang-format", ".clang-tidy"),
@@ -159,6 +176,7 @@ _TABLE = (
     Language(
         name="toml",
         module="tree_sitter_toml",
+        has_identifiers=False,
         suffixes=(".toml",),
         names=("Pipfile", "Cargo.lock", "poetry.lock", "uv.lock"),
         comment="hash",

@@ -2,8 +2,12 @@
 
 import os
 import socket
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
+from tsuzuki.collectors.codeindex.build_job import BuildJob, BuildStatus
+from tsuzuki.collectors.codeindex.moments import iso
 from tsuzuki.collectors.codeindex.queries.builds import Owner, StoredBuild
 
 HEARTBEAT_SECONDS_MAX = 60.0
@@ -36,6 +40,16 @@ def is_alive(stored: StoredBuild, *, now_ns: int) -> bool:
     if owner.pid == os.getpid() and owner.start == (_start_of(owner.pid) or ""):
         return stored.job.id in _ours
     return _is_running(owner)
+
+
+def as_died(stored: StoredBuild) -> BuildJob:
+    """The running build of an owner that is not alive: it failed at its last heartbeat."""
+    return replace(
+        stored.job,
+        status=BuildStatus.FAILED,
+        error="its process died; the next build goes on from here",
+        failed_at=iso(datetime.fromtimestamp(stored.heartbeat_ns / 1e9, UTC)),
+    )
 
 
 def _is_running(owner: Owner) -> bool:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tsuzuki.collectors.codeindex.extract import (
     EXTRACTOR_VERSION,
+    Extracted,
     ExtractionFailed,
     ReferenceRow,
     SymbolRow,
@@ -26,11 +27,11 @@ from tsuzuki.collectors.codeindex.parsed_file import (
     SameFile,
     VanishedFile,
 )
+from tsuzuki.collectors.codeindex.tree_files import open_below
 from tsuzuki.model.clock import SystemClock
 
 HEAD_BYTES = 8_192
 _CLOCK = SystemClock()
-_OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _VANISHED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
 
 
@@ -53,7 +54,7 @@ class HashedFile(NamedTuple):
 def parse_file(root: str, file: FileToParse, limits: ParseLimits) -> Parsed:
     """What a file has now. Never raises for what is wrong with the file."""
     try:
-        descriptor = os.open(f"{root}/{file.path}", _OPEN_FLAGS)
+        descriptor = open_below(root, file.path)
     except OSError as problem:
         if problem.errno in _VANISHED:
             return VanishedFile(path=file.path)
@@ -69,7 +70,7 @@ def parse_file(root: str, file: FileToParse, limits: ParseLimits) -> Parsed:
 def read_content(root: Path, path: str, limits: ParseLimits) -> bytes | None:
     """The content of a file that was parsed; None if it is not there, or over the limit by now."""
     try:
-        descriptor = os.open(root / path, _OPEN_FLAGS)
+        descriptor = open_below(root, path)
     except OSError:
         return None
     try:
@@ -84,7 +85,7 @@ def read_content(root: Path, path: str, limits: ParseLimits) -> bytes | None:
 def hash_file(root: str, path: str, limits: ParseLimits) -> HashedFile | None:
     """What a file has now, to be compared with what the index knows; None if it cannot be read."""
     try:
-        descriptor = os.open(f"{root}/{path}", _OPEN_FLAGS)
+        descriptor = open_below(root, path)
     except OSError:
         return None
     try:
@@ -137,8 +138,11 @@ def _parse_open_file(descriptor: int, file: FileToParse, limits: ParseLimits) ->
     outcome, error = _not_parsed(language, content, limits)
     symbols: tuple[SymbolRow, ...] = ()
     references: tuple[ReferenceRow, ...] = ()
+    words: tuple[str, ...] = ()
     if outcome is None:
-        outcome, error, symbols, references = _extracted(language or "", content or b"", limits)
+        outcome, error, found = _extracted(language or "", content or b"", limits)
+        if found is not None:
+            symbols, references, words = found.symbol_rows, found.reference_rows, found.words
     return ParsedFile(
         path=file.path,
         size=status.st_size,
@@ -150,6 +154,7 @@ def _parse_open_file(descriptor: int, file: FileToParse, limits: ParseLimits) ->
         error=error,
         symbols=symbols,
         references=references,
+        words=words,
         read_at_ns=read.at_ns,
     )
 
@@ -197,15 +202,15 @@ def longest_line(content: bytes, enough: int) -> int:
 
 def _extracted(
     language: str, content: bytes, limits: ParseLimits
-) -> tuple[FileOutcome, str | None, tuple[SymbolRow, ...], tuple[ReferenceRow, ...]]:
+) -> tuple[FileOutcome, str | None, Extracted | None]:
     try:
         found = extract(language, content, seconds_max=limits.seconds_max)
     except ExtractionFailed as problem:
-        return FileOutcome.FAILED, str(problem), (), ()
+        return FileOutcome.FAILED, str(problem), None
     except (ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, ValueError) as bug:
-        return FileOutcome.FAILED, f"{type(bug).__name__}: {bug}", (), ()
+        return FileOutcome.FAILED, f"{type(bug).__name__}: {bug}", None
     outcome = FileOutcome.SYNTAX_ERRORS if found.had_errors else FileOutcome.INDEXED
-    return outcome, None, found.symbol_rows, found.reference_rows
+    return outcome, None, found
 
 
 def _unreadable(path: str, problem: OSError) -> ParsedFile:

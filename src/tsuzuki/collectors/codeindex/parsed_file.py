@@ -39,6 +39,8 @@ class ParsedFile(NamedTuple):
     error: str | None = None
     symbols: tuple[SymbolRow, ...] = ()
     references: tuple[ReferenceRow, ...] = ()
+    words: tuple[str, ...] = ()
+    """What may be an identifier, so that a question about a name finds the file."""
     read_at_ns: int | None = None
     """A moment before it was read, where that was noted."""
 

@@ -13,11 +13,14 @@ from typing import NamedTuple
 
 from tsuzuki.collectors.codeindex.git import GitListing, git_paths
 from tsuzuki.collectors.codeindex.index_file import printable
+from tsuzuki.collectors.codeindex.tree_files import RealFolders, read_regular
 from tsuzuki.collectors.codeindex.walk import walk
 from tsuzuki.model.errors import NotFound, UsageError
 
 FILES_MAX = 2_000_000
 TICK_FILES = 2_000
+LINK_BYTES_MAX = 8_192
+"""Of a file `.git`, which names a folder."""
 
 
 class ScannedFile(NamedTuple):
@@ -28,6 +31,7 @@ class ScannedFile(NamedTuple):
     mtime_ns: int
     problem: str | None = None
     ctime_ns: int = 0
+    links: int = 1
 
 
 @dataclass(kw_only=True)
@@ -36,6 +40,9 @@ class Scan:
 
     files: list[ScannedFile] = field(default_factory=list)
     unread_folders: list[str] = field(default_factory=list)
+    repositories: list[str] = field(default_factory=list)
+    """Folders in the tree that are repositories of their own."""
+
     listed: list[str] = field(default_factory=list)
     """What git lists at the top, without what repositories inside have; empty where it cannot tell."""
 
@@ -75,9 +82,14 @@ def _found_files(folder: Path, prefix: str, scan: Scan, listed: list[str]) -> It
     """The files of a folder, which is at `prefix` below the root. One look at each: most scans find no change."""
     top = os.fspath(folder)
     unread_folders: list[str] = []
+    folders = RealFolders(top)
     # Git lists nothing if there is no repository, or if it ignores the folder as a whole.
     for path in listed or walk(folder, unread_folders):
         name = path.rstrip("/")
+        if not folders.have(
+            name
+        ):  # Git goes on listing what was below a folder that a link has replaced.
+            continue
         try:
             status = os.lstat(f"{top}/{name}")
         except (FileNotFoundError, NotADirectoryError):
@@ -89,6 +101,7 @@ def _found_files(folder: Path, prefix: str, scan: Scan, listed: list[str]) -> It
             yield scanned_file(prefix + path, status)
         elif stat.S_ISDIR(status.st_mode) and is_repository_of_its_own(folder / name):
             # A folder is listed only for a repository in it. A submodule that was never checked out is empty.
+            scan.repositories.append(f"{prefix}{name}")
             below = git_paths(folder / name) or []
             yield from _found_files(folder / name, f"{prefix}{name}/", scan, below)
     scan.unread_folders += [f"{prefix}{below}" for below in unread_folders]
@@ -98,18 +111,19 @@ def is_repository_of_its_own(folder: Path) -> bool:
     """A linked worktree has a file `.git` that leads into `worktrees` of its repository: it is not one."""
     link = folder / ".git"
     try:
-        git_folder = link.read_text("utf-8", "replace").removeprefix("gitdir:").strip()
-    except IsADirectoryError:
-        return True
+        is_folder = stat.S_ISDIR(link.lstat().st_mode)
+        text = "" if is_folder else read_regular(link, LINK_BYTES_MAX).decode("utf-8", "replace")
     except OSError:
         return False
-    return Path(git_folder).parent.name != "worktrees"
+    return is_folder or Path(text.removeprefix("gitdir:").strip()).parent.name != "worktrees"
 
 
 def scanned_file(path: str, status: os.stat_result) -> ScannedFile:
     if not _is_utf8(path):
         return ScannedFile(printable(path), 0, 0, "its name is not UTF-8")
-    return ScannedFile(path, status.st_size, status.st_mtime_ns, None, status.st_ctime_ns)
+    return ScannedFile(
+        path, status.st_size, status.st_mtime_ns, None, status.st_ctime_ns, status.st_nlink
+    )
 
 
 def _is_utf8(path: str) -> bool:

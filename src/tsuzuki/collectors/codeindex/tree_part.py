@@ -11,6 +11,7 @@ from tsuzuki.collectors.codeindex.git import git_ignores, git_paths, git_top
 from tsuzuki.collectors.codeindex.queries import files
 from tsuzuki.collectors.codeindex.queries.files import KnownFile
 from tsuzuki.collectors.codeindex.scan import Scan, scanned_file
+from tsuzuki.collectors.codeindex.tree_files import RealFolders
 from tsuzuki.collectors.codeindex.walk import walk
 from tsuzuki.model.errors import UsageError
 
@@ -47,7 +48,10 @@ def scan_part(root: Path, paths: Iterable[str]) -> TreePart | None:
         return None
     if not listed and (listed is None or git_ignores(root)):
         listed = list(walk(root, scan.unread_folders, only=asked))
+    folders = RealFolders(str(root))
     for path in listed:
+        if not folders.have(path):
+            continue
         try:
             found = os.lstat(root / path)
             path.encode()

@@ -7,6 +7,8 @@ from pathlib import Path
 from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore import GitIgnorePatternError
 
+from tsuzuki.collectors.codeindex.tree_files import read_regular
+
 IGNORE_FILES = (".gitignore", ".ignore")
 IGNORE_BYTES_MAX = 1_000_000
 NEVER_ENTERED = frozenset(
@@ -84,10 +86,10 @@ def _ignore_lines(folder: Path, names: set[str]) -> list[str]:
         if name not in names:
             continue
         try:
-            with (folder / name).open("rb") as file:
-                lines += file.read(IGNORE_BYTES_MAX).decode("utf-8", "replace").splitlines()
+            content = read_regular(folder / name, IGNORE_BYTES_MAX)
         except OSError:
             continue
+        lines += content.decode("utf-8", "replace").splitlines()
     return lines
 
 

@@ -1,16 +1,18 @@
 """Continuing one branch: from the head it is stored up to, to the head of today.
 
 Both ends of a range are fixed before its first page; each page is one transaction of the run with the
-mark of the next; the head moves with the last page. So a crash at any point costs at most a page, and
-nothing that was stored is asked for again.
+mark of the next; the head moves with the last page, if no commit names a parent that is missing (`closure`). So a
+crash at any point costs at most a page, and nothing that was stored is asked for again.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import closing
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from typing import cast
 
 from tsuzuki.collectors.commits.bulk_context import BulkContext
+from tsuzuki.collectors.commits.closure import BranchClosure, first_of
 from tsuzuki.collectors.commits.completion import BranchCompletion
 from tsuzuki.collectors.commits.mailmap_reading import new_mailmap
 from tsuzuki.collectors.commits.queries import completions, mailmaps, projects, targets
@@ -49,6 +51,9 @@ class Branch:
         self._renamed_to: str | None = None
         self._default_moved_to: str | None = None
         self._path_ids = PathIds()
+        self._closure = BranchClosure(
+            context, target, self._path_ids, page_stored=self._page_stored
+        )
         self._is_settled = False
         self._mailmap: tuple[str, str] | None = None
         self.pages_stored = 0
@@ -68,7 +73,7 @@ class Branch:
         while state.wanted is not None or state.head != found.sha:
             wanted, mark = self._next_range(source, state, found.sha)
             try:
-                self._walk(source.pages(wanted, mark=mark), wanted, ends=wanted.new == found.sha)
+                self._collect_range(source, state, wanted, mark, ends=wanted.new == found.sha)
             except RangeLost:
                 if wanted is not state.wanted:
                     raise  # started a moment ago: the source contradicts itself
@@ -78,6 +83,7 @@ class Branch:
                 return
             state = self._state()
         self._complete(source, found.sha)
+        self._check_stored_before(source, found.sha)
         self._settle()
 
     def fail(self, sentence: str) -> None:
@@ -160,19 +166,36 @@ class Branch:
             moment = datetime.fromisoformat(newest)
         except ValueError:  # a year beyond 9999
             moment = self._context.clock.now()
+        if moment.tzinfo is None:  # stored by another program; the column is UTC
+            moment = moment.replace(tzinfo=UTC)
         return min(moment, self._context.clock.now()) - self._context.overlap
 
     # --- page after page ------------------------------------------------------------------------
 
-    def _walk(self, pages: Iterator[Page], wanted: Range, *, ends: bool) -> None:
+    def _collect_range(
+        self, source: Source, state: TargetState, wanted: Range, mark: str | None, *, ends: bool
+    ) -> None:
+        """Store the pages of a range behind `mark`, and what they lacked."""
+        self._closure.start(wanted.new, from_stored=state.wanted is not None)
+        if mark != targets.WALKED and self._walk(
+            source.pages(wanted, mark=mark), wanted, ends=ends
+        ):
+            return
+        finish = partial(self._finish_filled, wanted, ends)
+        self._closure.fill(source, wanted.new, finish)
+
+    def _walk(self, pages: Iterator[Page], wanted: Range, *, ends: bool) -> bool:
+        """Store page after page; whether the range is finished then."""
+        is_finished = False
         with closing(cast("Generator[Page, None, None]", pages)):
             for page in pages:
                 try:
-                    self._store(page, wanted, ends=ends)
+                    is_finished = self._store(page, wanted, ends=ends)
                 except BaseException:
                     self._path_ids.clear()  # some may not be stored
                     raise
                 self._page_stored()
+        return is_finished
 
     def _page_stored(self) -> None:
         self.pages_stored += 1
@@ -182,27 +205,65 @@ class Branch:
         if self._context.stopping():
             raise RunStopped
 
-    def _store(self, page: Page, wanted: Range, *, ends: bool) -> None:
-        """A page's rows, its mark or the new head, and the result if this was all."""
+    def _store(self, page: Page, wanted: Range, *, ends: bool) -> bool:
+        """A page's rows, its mark or the new head, and the result if this was all. Whether the range is finished."""
         context, target = self._context, self._target
         with context.run.transaction() as connection:
             context.require_ours(connection)
-            with completions.kept_complete(connection, target):
+            with completions.kept_complete(connection, target) as is_complete:
                 added = store_page(connection, target, page.commits, self._path_ids)
-                self._move(connection, page, wanted, added)
+                self._closure.follow(page.commits)
+                is_finished = page.is_last and self._closure.is_closed(connection)
+                if is_finished:
+                    self._finish(connection, wanted, added, is_proved=is_complete)
+                else:
+                    mark = targets.WALKED if page.is_last else page.mark
+                    targets.turn_page(
+                        connection, target, mark=mark, added=added, run_id=context.run_id
+                    )
             add_date_notes(connection, context.run_id, target, page.date_notes)
-            if page.is_last and ends and completions.is_complete(connection, target):
-                self._settle_in(connection)
+            if is_finished and ends:
+                self._settle_if_whole(connection)
+        return is_finished
 
-    def _move(self, connection: Connection, page: Page, wanted: Range, added: int) -> None:
-        run_id, target = self._context.run_id, self._target
-        if not page.is_last:
-            targets.turn_page(connection, target, mark=page.mark, added=added, run_id=run_id)
-            return
-        now = self._context.clock.now()
+    def _finish(
+        self, connection: Connection, wanted: Range, added: int, *, is_proved: bool
+    ) -> None:
         targets.finish_range(
-            connection, target, head=wanted.new, added=added, run_id=run_id, now=now
+            connection,
+            self._target,
+            head=wanted.new,
+            added=added,
+            run_id=self._context.run_id,
+            now=self._context.clock.now(),
+            is_proved=is_proved,
         )
+
+    def _finish_filled(
+        self, wanted: Range, ends: bool, connection: Connection, absent: Collection[str]
+    ) -> None:
+        self._note_absent(absent)
+        with completions.kept_complete(connection, self._target) as is_complete:
+            self._finish(connection, wanted, 0, is_proved=is_complete)
+        self._keep_notes(connection)
+        if ends:
+            self._settle_if_whole(connection)
+
+    def _settle_if_whole(self, connection: Connection) -> None:
+        """Settle the branch, unless commits stored earlier are still to be completed or checked."""
+        state = targets.get(connection, self._target)
+        if state and state.is_closed and completions.is_complete(connection, self._target):
+            self._settle_in(connection)
+
+    def _check_stored_before(self, source: Source, head: str) -> None:
+        """Look once through what a version that did not check has stored, and bring what is missing."""
+        if not self._state().is_closed:
+            self._closure.start(head, from_stored=True)
+            self._closure.fill(source, head, self._close)
+
+    def _close(self, connection: Connection, absent: Collection[str]) -> None:
+        self._note_absent(absent)
+        targets.close(connection, self._target)
 
     def _complete(self, source: Source, head: str) -> None:
         """Bring what commits stored earlier lack."""
@@ -234,6 +295,14 @@ class Branch:
             self._note(
                 NoteKind.DEFAULT_MOVED,
                 f"the project now starts at {default}, which is a target from the next collection on",
+            )
+
+    def _note_absent(self, shas: Collection[str]) -> None:
+        if shas:
+            self._note(
+                NoteKind.PARENTS_ABSENT,
+                "the history is cut off: parents that the source does not have: "
+                f"{len(shas)} ({first_of(shas)})",
             )
 
     def _note(self, kind: NoteKind, sentence: str) -> None:

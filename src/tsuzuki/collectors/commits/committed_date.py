@@ -32,6 +32,11 @@ def committed_date(text: object) -> CommittedDate:
     return CommittedDate(stored, f"{str(text or '')[:SHOWN_CHARACTERS]!r} stored as {stored}")
 
 
+def late_date(seconds: str) -> CommittedDate:
+    """A date of more seconds than any calendar has."""
+    return CommittedDate(LATEST, f"{seconds[:SHOWN_CHARACTERS]!r} stored as {LATEST}")
+
+
 def _read(text: str) -> str:
     """What can be read of a date that is not valid: the instant survives an offset of any size."""
     found = _DATE.fullmatch(text)
@@ -39,13 +44,21 @@ def _read(text: str) -> str:
         return EARLIEST
     year, *parts, sign, hours, minutes = found.groups()
     if len(year) > len("9999"):
-        return LATEST
+        return _read_late(text)
     try:
         moment = datetime(int(year), *map(int, parts), tzinfo=UTC)  # type: ignore[arg-type,misc]  # five numbers
         offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
         return _utc(moment + offset if sign == "-" else moment - offset)
     except (ValueError, OverflowError):
         return EARLIEST
+
+
+def _read_late(text: str) -> str:
+    """A date of the year 10000 or later, which is in 9999 by UTC if its offset leads back over the new year."""
+    if not text.startswith("10000-"):
+        return LATEST
+    as_9600 = _read(text.replace("10000", "9600", 1))  # the same calendar, 400 years before
+    return as_9600.replace("9599", "9999", 1) if as_9600.startswith("9599") else LATEST
 
 
 def _utc(moment: datetime) -> str:

@@ -3,7 +3,8 @@
 What is missing is walked from the head the branch is complete up to, or from a complete head of another branch
 of the project, to the head it is stored up to. Each page is one transaction with the mark of the next, so a
 crash costs at most a page. Commits that the branch no longer has (after a force push) and that no other
-branch has stay without details. A branch that is complete costs no request.
+branch has stay without details. A branch that is complete costs no request. If the pages left commits out, the target
+fails and the next collection walks all of them again.
 """
 
 from collections.abc import Callable, Generator
@@ -11,12 +12,14 @@ from contextlib import closing
 from typing import cast
 
 from tsuzuki.collectors.commits.bulk_context import BulkContext
-from tsuzuki.collectors.commits.queries import completions
+from tsuzuki.collectors.commits.closure import left_out
+from tsuzuki.collectors.commits.queries import closure, completions
 from tsuzuki.collectors.commits.queries.details import PathIds, has_incomplete
 from tsuzuki.collectors.commits.queries.pages import complete_page
 from tsuzuki.collectors.commits.queries.projects import Project
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.source import Lineage, Page, Range, RangeLost, Source, can_go_on
+from tsuzuki.store.sql.database import Connection
 
 
 class BranchCompletion:
@@ -90,17 +93,29 @@ class BranchCompletion:
             with self._context.run.transaction() as connection:
                 self._context.require_ours(connection)
                 complete_page(connection, self._target, page.commits, self._path_ids)
-                if page.is_last:
-                    completions.finish_range(connection, self._target, head=wanted.new)
-                else:
-                    completions.turn_page(connection, self._target, mark=page.mark)
+                lacking = self._move(connection, page, wanted)
         except BaseException:
             self._path_ids.clear()
             raise
         self._commits += len(page.commits)
+        if lacking:
+            raise left_out(lacking)
         if page.is_last:
             self._log(f"parents and paths of {self._commits} commits are read")
         self._page_stored()
+
+    def _move(self, connection: Connection, page: Page, wanted: Range) -> set[str]:
+        """Turn the page, or finish the range. The commits that its pages left out, if any: then all are read anew."""
+        if not page.is_last:
+            completions.turn_page(connection, self._target, mark=page.mark)
+            return set()
+        lacking = closure.without_parents(connection, self._target, wanted.new)
+        if lacking:
+            everything = Range(old=None, new=wanted.new)
+            completions.start_range(connection, self._target, everything)
+        else:
+            completions.finish_range(connection, self._target, head=wanted.new)
+        return lacking
 
     def _finish_without_reading(self, head: str) -> None:
         """Other branches have brought the details of every commit."""

@@ -1,16 +1,17 @@
 """What `git log` writes about commits, read as commits.
 
-    NUL id LF parents LF date LF name LF e-mail NUL [LF added TAB deleted TAB path NUL …]
+    NUL id LF parents LF date LF seconds LF name LF e-mail NUL [LF added TAB deleted TAB path NUL …]
 
 Two NULs in a row stand between two commits and nowhere else. A renamed file has an empty path, and its old
-and its new one behind it. Any byte but NUL may stand in a path.
+and its new one behind it. Any byte but NUL may stand in a path. Git writes a date that is too late for a calendar as
+the beginning of 1970; the seconds tell it from that.
 """
 
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
 
-from tsuzuki.collectors.commits.committed_date import committed_date
+from tsuzuki.collectors.commits.committed_date import EARLIEST, committed_date, late_date
 from tsuzuki.collectors.commits.source import Commit, PathCount
 from tsuzuki.collectors.kit.errors import SourceRefused
 
@@ -26,7 +27,7 @@ LOG = (
     "--numstat",
     "-M",
     "--diff-merges=first-parent",
-    "--format=tformat:%x00%H%n%P%n%cd%n%an%n%ae",
+    "--format=tformat:%x00%H%n%P%n%cd%n%ct%n%an%n%ae",
     "--date=format-local:%Y-%m-%dT%H:%M:%SZ",
     "--encoding=UTF-8",
     "--no-color",
@@ -67,14 +68,15 @@ def parse_commits(text: bytes, notes: dict[str, str]) -> list[Commit]:
 def _commit(record: str, notes: dict[str, str]) -> Commit:
     head, _, changes = record.partition("\0")
     try:
-        sha, parents, date, name, email = head.split("\n")
+        sha, parents, date, seconds, name, email = head.split("\n")
         paths = _paths(changes.removeprefix("\n").split("\0")) if changes else []
     except (ValueError, StopIteration):
         raise _senseless() from None
     if not _ID.fullmatch(sha):
         raise _senseless()
-    if not _VALID_DATE.fullmatch(date):
-        date, note = committed_date(date)
+    is_late = date == EARLIEST and seconds.strip("0") != ""
+    if is_late or not _VALID_DATE.fullmatch(date):
+        date, note = late_date(seconds) if is_late else committed_date(date)
         if note is not None:
             notes[sha] = note
     additions = deletions = 0

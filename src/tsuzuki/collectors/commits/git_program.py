@@ -27,6 +27,9 @@ from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.clock import Clock
 
 PROTOCOLS = "file:http:https:ssh"
+_REACHING = ("fetch", "ls-remote")
+"""The commands that speak to another repository. The others may not, whatever its configuration says."""
+
 PIPE_BYTES = 1024 * 1024
 """Size of the output pipe: how far git may run ahead while a page is being stored."""
 
@@ -89,7 +92,9 @@ class Git:
         """A command whose output is read while it runs; it is killed on leaving."""
         command = ["git", *(part for one in _SETTINGS for part in ("-c", one)), *arguments]
         with tempfile.TemporaryFile() as stderr:
-            variables = {**self._environment(folder), **(environment or {})}
+            protocols = PROTOCOLS if arguments[0] in _REACHING else "none"
+            variables = {**self._environment(folder), "GIT_ALLOW_PROTOCOL": protocols}
+            variables.update(environment or {})
             process = _spawn(command, folder, variables, stderr)
             running = GitProcess(process, stderr, self)
             try:
@@ -101,7 +106,6 @@ class Git:
         ssh = self.environ.get("GIT_SSH_COMMAND", "ssh")
         return {
             **git_environment(self.environ),
-            "GIT_ALLOW_PROTOCOL": PROTOCOLS,
             "GIT_ASKPASS": "true",
             # A folder that is no repository is not to be taken for a part of one above it.
             "GIT_CEILING_DIRECTORIES": str(folder.parent) if folder else "/",

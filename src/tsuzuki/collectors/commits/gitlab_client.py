@@ -21,6 +21,7 @@ from tsuzuki.collectors.kit.errors import (
 )
 from tsuzuki.collectors.kit.redaction import redacted
 from tsuzuki.collectors.kit.retry_after import seconds_asked, seconds_until
+from tsuzuki.collectors.kit.user_agent import user_agent
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import extra_missing
 
@@ -110,7 +111,7 @@ class GitLabClient:
             self._server.url,
             private_token=self._server.token,
             timeout=self._server.timeout_seconds,
-            user_agent="tsuzuki",
+            user_agent=user_agent(),
             session=session,
         )
 

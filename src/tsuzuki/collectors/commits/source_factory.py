@@ -1,7 +1,7 @@
 """Sources of projects: opened for a stored project, or for what a person typed (a path, a git URL, a
 project of the GitLab)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from tsuzuki.collectors.commits.git_program import Git
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.queries.projects import NewProject, Project
+from tsuzuki.collectors.commits.repository_folder import common_folder, top_of
 from tsuzuki.collectors.commits.source import Source
 from tsuzuki.collectors.commits.source_git import GitSource
 from tsuzuki.collectors.commits.source_mirror import Mirrors, MirrorSource
@@ -47,6 +48,13 @@ class SourceFactory:
 
     def open_new(self, project: NewProject) -> Source:
         """The same for a project that is not stored yet."""
+        if not project.location:
+            raise SourceRefused(
+                f"{project.path} was collected by another program, and its location is not known",
+                hint="Name its repository: tsuzuki commits projects add LOCATION; "
+                "or find it on the GitLab: tsuzuki commits projects sync",
+                code="location_unknown",
+            )
         if project.kind is ProjectKind.GITLAB:
             if project.remote_id is None:
                 raise ValueError("a project of a GitLab has a number there")
@@ -108,6 +116,11 @@ def is_url(location: str) -> bool:
     return bool(colon) and "/" not in host
 
 
+def is_path(location: str) -> bool:
+    """Whether a location can only be a path: no project of a GitLab has a name that begins so."""
+    return location.startswith(("/", "~", "./", "../")) or location in (".", "..")
+
+
 def host_of(project: Project) -> str:
     """The host whose pauses a project shares."""
     if project.kind is ProjectKind.GITLAB:
@@ -124,13 +137,19 @@ def host_of(project: Project) -> str:
 def described(
     location: str, *, base: Path, sources: SourceFactory, or_remote: bool = False
 ) -> NewProject:
-    """The repository at `location`, after a look at it. With `or_remote`, what is neither a folder
+    """The repository at `location`, after a look at it. With `or_remote`, what is neither a path
     nor a URL is looked up on the configured GitLab. Raises `SourceFailed` if it does not answer."""
     if is_url(location):
         return _looked_at(_of_url(location), sources)
-    folder = (base / Path(location).expanduser()).resolve()
+    folder = _folder(location, base)
     if folder.is_dir():
-        return _looked_at(_of_folder(_top_of(folder)), sources)
+        return _looked_at(_of_folder(top_of(folder)), sources)
+    if is_path(location):
+        raise NotFound(
+            f"there is no folder {folder}",
+            hint="Name a folder in a git repository.",
+            code="folder_unknown",
+        )
     if or_remote and sources.has_gitlab:
         return sources.gitlab().project(location)
     raise NotFound(
@@ -145,13 +164,28 @@ def _looked_at(found: NewProject, sources: SourceFactory) -> NewProject:
         return replace(found, default_branch=source.default_branch())
 
 
-def _top_of(folder: Path) -> Path:
-    """The repository that a folder is in, as git finds it; the folder itself if there is none."""
-    for place in (folder, *folder.parents):
-        is_bare = (place / "HEAD").is_file() and (place / "objects").is_dir()
-        if is_bare or (place / ".git").exists():
-            return place
-    return folder
+def same_repository(found: NewProject, known: Iterable[Project]) -> Project | None:
+    """The known project that is the same repository of this machine, perhaps by another of its folders."""
+    if not _is_here(found):
+        return None
+    common = common_folder(Path(found.location))
+    return next(
+        (one for one in known if _is_here(one) and common_folder(Path(one.location)) == common),
+        None,
+    )
+
+
+def _is_here(project: NewProject) -> bool:
+    """Whether it is a repository of this machine. One that was taken over may have no location yet."""
+    location = project.location
+    return project.kind is ProjectKind.GIT and location != "" and not is_url(location)
+
+
+def _folder(location: str, base: Path) -> Path:
+    try:
+        return (base / Path(location).expanduser()).resolve()
+    except RuntimeError:  # the home folder of an unknown user
+        return base / location
 
 
 def _of_folder(folder: Path) -> NewProject:

@@ -31,6 +31,7 @@ PAGE_PATHS_MAX = 50_000
 
 _FILE_MODES = ("100644", "100755")
 _HEADS = "refs/heads/"
+_PROMISOR = r"^(remote\..*\.promisor|extensions\.partialclone)$"
 _ORIGIN_HEAD = "refs/remotes/origin/HEAD"
 _REF_FORMAT = "%(objectname)%00%(HEAD)%00%(refname)%00%(symref)"
 
@@ -197,7 +198,23 @@ class GitSource:
             bare_view(objects) as (view, environment),
             self._git.started(view, command, environment=environment) as process,
         ):
-            yield from read_commits(_whole_output(process), notes)
+            yield from read_commits(self._whole_output(process), notes)
+
+    def _whole_output(self, process: GitProcess) -> Iterator[bytes]:
+        """What git writes. If it fails, the last commit it wrote of may not be whole: this raises first."""
+        yield from process.pieces()
+        if process.end() != 0:
+            if self._is_partial():
+                raise SourceRefused(
+                    "the repository is a partial clone: files or folders of its commits were not fetched",
+                    hint="Complete it with: git fetch --refetch --no-filter",
+                    code="partial_clone",
+                )
+            raise refusal(GitOutput(code=process.end(), output=b"", stderr=process.stderr()))
+
+    def _is_partial(self) -> bool:
+        """Whether some objects were left to be fetched when they are needed, which a collection never does."""
+        return self._git.ask(self._folder, "config", "--get-regexp", _PROMISOR).code == 0
 
     def _refs(self, *patterns: str) -> _Refs:
         answer = self._git.ask(self._folder, "for-each-ref", f"--format={_REF_FORMAT}", *patterns)
@@ -230,13 +247,6 @@ class GitSource:
 
 def _path_count(commits: Sequence[Commit]) -> int:
     return sum(len(commit.paths) for commit in commits)
-
-
-def _whole_output(process: GitProcess) -> Iterator[bytes]:
-    """What git writes. If it fails, the last commit it wrote of may not be whole: this raises first."""
-    yield from process.pieces()
-    if process.end() != 0:
-        raise refusal(GitOutput(code=process.end(), output=b"", stderr=process.stderr()))
 
 
 def _behind(last: str, batches: Iterator[list[Commit]]) -> list[Commit] | None:

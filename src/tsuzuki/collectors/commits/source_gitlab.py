@@ -5,6 +5,7 @@ so its pages stand still; GitLab says no total, and answers a range whose end it
 empty list instead of an error. Such a list is never taken for "nothing new".
 """
 
+import re
 import threading
 from base64 import b64decode
 from collections.abc import Iterator
@@ -33,6 +34,9 @@ PAGE_SIZE = 100
 """The most GitLab gives."""
 
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+
+_NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
+"""What JSON can hold and a database cannot."""
 
 
 class GitLabHost:
@@ -280,8 +284,8 @@ def _commit(entity: Any, notes: dict[str, str]) -> Commit:
             notes[sha] = committed.note
         return Commit(
             sha=sha,
-            author_name=entity["author_name"] or "",
-            author_email=entity["author_email"] or "",
+            author_name=_NOT_STORABLE.sub("\ufffd", entity["author_name"] or ""),
+            author_email=_NOT_STORABLE.sub("\ufffd", entity["author_email"] or ""),
             committed_date_utc=committed.stored,
             additions=int(stats["additions"]),
             deletions=int(stats["deletions"]),

@@ -4,7 +4,8 @@
 times are ISO-8601 text with `Z`. `commit_targets` knows where each branch stands, so that a collection
 continues from a head instead of a date; `commit_totals` holds what the statistics add up, each commit of
 a project once however many branches have it. `commit_parents`, `commit_paths` and `commit_path_counts` tell more
-about a commit, once per project; `commit_completions` says for which branches they are complete. The database
+about a commit, once per project; `commit_completions` says for which branches they are complete, `commit_absences`
+which parents a source does not have. The database
 itself refuses a second running collection and counters that cannot be.
 """
 
@@ -29,11 +30,8 @@ from sqlalchemy import (
 from tsuzuki.collectors.commits.report_tables import metadata
 from tsuzuki.store.schema.migrate import Component
 from tsuzuki.store.schema.tables import one_of
+from tsuzuki.store.schema.takeover import FormerTables
 from tsuzuki.store.sql.types import BigId, KeyText, PlainText
-
-COMPONENT = Component(
-    name="commits", metadata=metadata, versions=Path(__file__).parent / "versions"
-)
 
 
 class ProjectKind(StrEnum):
@@ -79,6 +77,7 @@ class NoteKind(StrEnum):
     EMPTY_REPOSITORY = "empty_repository"
     PROJECT_RENAMED = "project_renamed"
     DEFAULT_MOVED = "default_moved"
+    PARENTS_ABSENT = "parents_absent"
     DATE_NOT_VALID = "date_not_valid"
     """Kept commit by commit in `commit_date_notes`."""
 
@@ -275,7 +274,9 @@ bulk_collection_owners = Table(
 )
 
 # Where a branch stands. `head_sha` is the commit up to which everything is stored; a range that was
-# begun is kept with both its ends until its last page is stored, so a crash costs at most a page.
+# begun is kept with both its ends until its last page is stored, so a crash costs at most a page. `closed_sha` is the
+# head up to which every parent that a commit names is known to be stored; another one than `head_sha` where a version
+# that did not check has collected.
 commit_targets = Table(
     "commit_targets",
     metadata,
@@ -291,6 +292,7 @@ commit_targets = Table(
     Column("range_mark", Text),
     Column("range_run_id", Text),
     Column("range_commits", Integer, nullable=False, server_default="0"),
+    Column("closed_sha", Text),
     CheckConstraint(
         "range_new IS NOT NULL"
         " OR (range_old IS NULL AND range_since_utc IS NULL AND range_mark IS NULL)",
@@ -322,6 +324,15 @@ commit_parents = Table(
     Column("parents", Text, nullable=False),
     CheckConstraint("parent_count >= 0", name="parent_count"),
     sqlite_with_rowid=False,
+)
+
+# Parents that a source was asked for and did not have, with the collection that first found it so.
+commit_absences = Table(
+    "commit_absences",
+    metadata,
+    Column("project_id", BigId, ForeignKey("projects.project_id"), primary_key=True),
+    Column("commit_sha", Text, primary_key=True),
+    Column("run_id", Text, nullable=False),
 )
 
 commit_paths = Table(
@@ -366,4 +377,18 @@ commit_completions = Table(
     CheckConstraint(
         "range_new IS NOT NULL OR (range_old IS NULL AND range_mark IS NULL)", name="range"
     ),
+)
+
+
+def _former_tables() -> FormerTables:
+    from tsuzuki.collectors.commits.queries.former import former_tables  # noqa: PLC0415 -- it needs the tables
+
+    return former_tables()
+
+
+COMPONENT = Component(
+    name="commits",
+    metadata=metadata,
+    versions=Path(__file__).parent / "versions",
+    former=_former_tables,
 )

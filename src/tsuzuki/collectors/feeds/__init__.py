@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from tsuzuki.model.check import Check
     from tsuzuki.store.schema.migrate import Component
 
-LIBRARIES = frozenset({"feedparser", "grapheme", "httpx2", "mastodon", "pypdf", "trafilatura"})
+LIBRARIES = frozenset(
+    {"charset_normalizer", "feedparser", "grapheme", "httpx2", "mastodon", "pypdf", "trafilatura"}
+)
 """What the extra `feeds` installs."""
 
 

@@ -121,6 +121,7 @@ class PostChanges:
     def _guarded(self, feed: RunFeed, act: Callable[[], bool]) -> bool:
         """Whether a change was told. What asks for a pause closes the feeds that it concerns."""
         self._run.raise_if_cancelled()
+        self._feeds.close_silent(self._posting.silent_accounts)
         if feed.id not in self._feeds.open_ids(self._database.clock.now()):
             return False
         try:

@@ -19,8 +19,17 @@ from tsuzuki.collectors.feeds.options import FeedsOptions, FeedsSection
 from tsuzuki.collectors.feeds.page_reader import PageReader
 from tsuzuki.collectors.feeds.posting import Posting
 from tsuzuki.collectors.feeds.process import ItemProcessing, Processed
-from tsuzuki.collectors.feeds.queries import accounts, feeds, item_moves, items
+from tsuzuki.collectors.feeds.queries import (
+    accounts,
+    decisions,
+    feeds,
+    item_moves,
+    items,
+    unowned,
+    unsettled_posts,
+)
 from tsuzuki.collectors.feeds.queries.posts import Post
+from tsuzuki.collectors.feeds.settling import Settling
 from tsuzuki.collectors.kit.follow_up import schedule_run_at
 from tsuzuki.collectors.kit.safe_download import SafeDownloader
 from tsuzuki.engine.run_context import RunContext
@@ -89,7 +98,7 @@ class FeedsRun:
             PageReader(downloader, self._section) as page_reader,
         ):
             feed_set = self._open_feeds(calls)
-            posting.settle(on_sent=self._finish_found)
+            self._settle(posting)
             steps = ItemSteps(
                 run=self._run,
                 database=self._database,
@@ -133,7 +142,10 @@ class FeedsRun:
         with self._run.transaction() as connection:
             now = self._database.now(connection)
             stored = feeds.sync_feeds(connection, self._run.job_name, self._options, now=now)
+            unowned.give_to_feeds(connection)
             items.release_abandoned(connection, run_id=self._run.id)
+            unsettled_posts.note_interrupted(connection, self._run.job_name, now=now)
+            items.keep_back_unsettled(connection, self._run.job_name)
             ids = [feed.id for feed in stored.values()]
             items.end_backoff(connection, feed_ids=ids, now=now)
             Budgets(self._section).prune(connection, now=now)
@@ -154,6 +166,16 @@ class FeedsRun:
             feed_set.close_account(account, Closure(why="its account is paused", until=until))
         return feed_set
 
+    def _settle(self, posting: Posting) -> None:
+        """Look for the posts of which it is not known whether they arrived, if it is time."""
+        Settling(
+            run=self._run,
+            database=self._database,
+            posting=posting,
+            on_sent=self._finish_found,
+            on_freed=_make_ready,
+        ).settle()
+
     def _finish_found(self, connection: Connection, post: Post) -> None:
         """A post that was looked for has arrived: its item is processed."""
         now = self._database.now(connection)
@@ -165,6 +187,12 @@ class FeedsRun:
         if moment is not None:
             with self._run.transaction() as connection:
                 schedule_run_at(connection, self._run, moment, purpose=RESUME_PURPOSE)
+
+
+def _make_ready(connection: Connection, post: Post) -> None:
+    """A post is no longer looked for: its item is drawn again, to be sent or to wait for a person. An edit or a
+    reply has an item that is processed and stays so."""
+    decisions.end_backoff(connection, post.item_id)
 
 
 def collect(context: CollectorContext, run: RunContext) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """A downloaded document before it is parsed: whether it can be a feed, whether it is whole, and its parts.
 
 feedparser takes anything and raises nothing: an error page for people, an empty body and half a feed look to it
-like feeds with few entries. So what is not a feed is refused here.
+like feeds with few entries, and a few tags can keep it busy for minutes. So what is not a feed, or too much of one, is
+refused here. Documents are in UTF-8 from `document_encoding` on.
 """
 
 import html
@@ -10,22 +11,26 @@ from collections import Counter
 from collections.abc import Iterator
 from urllib.parse import urljoin, urlsplit
 
+from tsuzuki.collectors.feeds.document_structure import Structure
 from tsuzuki.collectors.kit.errors import SourceFailed, SourceRefused, SourceUnavailable
 
 ENTRIES_MAX = 20_000
 TAGS_MAX = 1_000_000
 """Above these a document is made to fill the memory."""
 
+DEPTH_MAX = 1_000
+ATTRIBUTES_MAX = 500
+"""Levels of tags, and attributes of one tag. Above these a document is made to be slow: the parser takes time by the
+square of them."""
+
+ENTITIES_MAX = 1_000
 EXPANSION_BYTES_MAX = 1_000_000
-"""How much the entities that a document declares may add to it."""
+"""How many entities a document may declare, and how much they may add to it."""
 
 ENTRY_DOCUMENTS_BYTES_MAX = 100_000_000
 """How much the documents of single entries may be together: each has the head of the whole."""
 
-_HEAD_BYTES = 4_096
-_FEED_TAG = re.compile(rb"<(?:[\w.-]+:)?(?:rss|feed|rdf|channel)\b", re.IGNORECASE)
-_HTML_TAG = re.compile(rb"<!doctype\s+html|<html\b|<head\b|<body\b", re.IGNORECASE)
-_END = re.compile(rb"</(?:[\w.-]+:)?(?:rss|feed|rdf)\s*>", re.IGNORECASE)
+_PAGE_ROOTS = frozenset({b"html", b"head", b"body"})
 _ENTRY_TAG = re.compile(rb"<(/?)(?:[\w.-]+:)?(?:item|entry)(?=[\s>/])", re.IGNORECASE)
 _LINK_TAG = re.compile(rb"</?link\b[^<>]*>", re.IGNORECASE)
 _ENTITY = re.compile(rb"<!ENTITY\s+([\w.-]+)\s+(?:\"([^\"]*)\"|'([^']*)')\s*>")
@@ -36,24 +41,30 @@ _FEED_TYPE = re.compile(rb"application/(?:rss|atom)\+xml", re.IGNORECASE)
 _HREF = re.compile(r"href\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)
 
 
-def check_document(body: bytes, *, url: str) -> None:
-    """Raise if the body is no feed or too much of one."""
-    flat = _flat(body)
-    if not flat.strip():
+def check_size(body: bytes) -> None:
+    """Raise if the body is empty or has too many tags to be looked at."""
+    if not body.strip():
         raise SourceUnavailable("the feed answered with an empty document")
-    if is_page(flat):
-        raise _page_instead(flat, url)
-    if flat.count(b"<") > TAGS_MAX or len(_ENTRY_TAG.findall(flat)) > 2 * ENTRIES_MAX:
+    if body.count(b"<") > TAGS_MAX:
+        raise _too_large()
+
+
+def check_structure(body: bytes, structure: Structure, *, url: str) -> None:
+    """Raise if the document is no feed or too much of one."""
+    if structure.root_name in _PAGE_ROOTS:
+        raise _page_instead(body, url)
+    if structure.entries > ENTRIES_MAX:
+        raise _too_large()
+    if structure.depth_max > DEPTH_MAX or structure.attributes_max > ATTRIBUTES_MAX:
         raise SourceRefused(
-            f"the feed has more than {ENTRIES_MAX} entries or {TAGS_MAX} tags",
-            hint="Look for a feed of the newest entries only.",
+            f"the feed has more than {DEPTH_MAX} levels of tags, or more than {ATTRIBUTES_MAX} attributes in one tag",
             code="too_large",
         )
 
 
 def not_a_feed(body: bytes) -> SourceFailed:
     """The error for a document without a trace of a feed."""
-    if _flat(body).lstrip()[:1] in (b"{", b"["):
+    if body.lstrip()[:1] in (b"{", b"["):
         return SourceRefused(
             "the address gives JSON, which is not read as a feed",
             hint="Look for the RSS or Atom feed of the site.",
@@ -66,38 +77,28 @@ def not_a_feed(body: bytes) -> SourceFailed:
     )
 
 
-def is_page(flat: bytes) -> bool:
-    """Whether it is a page for people."""
-    page, feed = _HTML_TAG.search(flat[:_HEAD_BYTES]), _FEED_TAG.search(flat[:_HEAD_BYTES])
-    return page is not None and (feed is None or page.start() < feed.start())
-
-
-def is_cut_off(body: bytes) -> bool:
-    """Whether the document has no end."""
-    return _END.search(_flat(body)[-_HEAD_BYTES:]) is None
-
-
-def is_cut_off_in_link(body: bytes) -> bool:
-    """Whether the document ends inside an entry before that entry's link is whole."""
-    flat = _flat(body)
-    tags = list(_ENTRY_TAG.finditer(flat))
-    if not tags or tags[-1][1]:
-        return False
-    links = _LINK_TAG.findall(flat, tags[-1].start())
-    return not any(link.startswith(b"</") or b"href" in link.lower() for link in links)
+def whole_entries(body: bytes, structure: Structure) -> tuple[bytes, bytes]:
+    """A document that ends in the middle, closed after its last whole entry, and what came after that. Raises
+    `SourceUnavailable` if it has no whole entry."""
+    if not structure.whole_end:
+        raise SourceUnavailable(
+            "the document ends in the middle, before the end of its first entry",
+            hint="The feed will be fetched again. If this lasts, open its address in a browser.",
+            code="cut_off",
+        )
+    channel = b"</channel>" if structure.is_channel_open else b""
+    end = structure.whole_end
+    return body[:end] + channel + b"</" + structure.root + b">", body[end:]
 
 
 def without_bombs(body: bytes) -> bytes:
     """The document without its entities if they would blow it up. The parser expands those of plain text."""
-    flat = _flat(body)
-    entities = [(one[1], one[2] or one[3] or b"") for one in _ENTITY.finditer(flat)]
+    entities = [(one[1], one[2] or one[3] or b"") for one in _ENTITY.finditer(body)]
     # Counted for all of them at once: a document may declare a million.
-    uses = Counter(_ENTITY_USE.findall(flat)) if entities else Counter()
+    uses = Counter(_ENTITY_USE.findall(body)) if entities else Counter()
     added = sum(len(value) * uses[name] for name, value in entities)
-    if added <= EXPANSION_BYTES_MAX:
+    if added <= EXPANSION_BYTES_MAX and len(entities) <= ENTITIES_MAX:
         return body
-    if flat is not body:
-        raise SourceRefused("the feed declares entities that blow it up", code="too_large")
     # Up to the last `>`: after it the rule would look to the end from each declaration.
     end = body.rfind(b">") + 1
     return _ENTITY_TAG.sub(b"", body[:end]) + body[end:]
@@ -144,14 +145,17 @@ def _exists(reference: re.Match[bytes]) -> bool:
     return 0 < number < 0x110000 and not 0xD800 <= number < 0xE000
 
 
-def _flat(body: bytes) -> bytes:
-    """UTF-16 and UTF-32 as if each character of the markup were one byte."""
-    return body.replace(b"\x00", b"") if b"\x00" in body[:64] else body
+def _too_large() -> SourceRefused:
+    return SourceRefused(
+        f"the feed has more than {ENTRIES_MAX} entries or {TAGS_MAX} tags",
+        hint="Look for a feed of the newest entries only.",
+        code="too_large",
+    )
 
 
-def _page_instead(flat: bytes, url: str) -> SourceUnavailable:
+def _page_instead(body: bytes, url: str) -> SourceUnavailable:
     """An error page may be gone the next time; but the address may also be that of the site."""
-    links = (link for link in _LINK_TAG.findall(flat[:200_000]) if _FEED_TYPE.search(link))
+    links = (link for link in _LINK_TAG.findall(body[:200_000]) if _FEED_TYPE.search(link))
     href = _HREF.search(next(links, b"").decode("utf-8", "replace"))
     hint = "Look at the address in a browser: a page for people came instead of the feed."
     if href is not None:

@@ -12,6 +12,7 @@ CATEGORIES_MAX = 30
 ATTACHMENTS_MAX = 20
 
 _IMAGE = "image"
+_TIMES = ("published_at", "stated_at", "updated_at")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,14 +36,15 @@ class Image:
 class Entry:
     """An entry that can be an item.
 
-    `published_at` is None if the feed gives no usable date. `fingerprints` are what the entry is known again
-    by, the strongest first; see `identity`.
+    `published_at` is None if the feed gives no usable date; `stated_at` is also None if it gives only the time of the
+    last change. `fingerprints` are what the entry is known again by, the strongest first; see `identity`.
     """
 
     url: str
     canonical_url: str
     title: str
     published_at: datetime | None = None
+    stated_at: datetime | None = None
     updated_at: datetime | None = None
     guid: str | None = None
     author: str | None = None
@@ -74,6 +76,23 @@ class ParsedFeed:
     is_cut_off: bool = False
     shares_guids: bool = False
 
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON, for another process."""
+        entries = [
+            {**vars(entry), **{name: _written(vars(entry)[name]) for name in _TIMES}}
+            for entry in self.entries
+        ]
+        for entry in entries:
+            entry["attachments"] = [vars(one) for one in entry["attachments"]]
+            entry["image"] = entry["image"] and vars(entry["image"])
+        return {**vars(self), "entries": entries, "unusable": [vars(one) for one in self.unusable]}
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> "ParsedFeed":
+        entries = [_entry_from(one) for one in said["entries"]]
+        unusable = [Unusable(**one) for one in said["unusable"]]
+        return cls(**{**said, "entries": entries, "unusable": unusable})
+
 
 def stored_attachments(entry: Entry) -> list[dict[str, Any]]:
     """Attachments and picture, as `item_details.attachments` keeps them."""
@@ -98,6 +117,24 @@ def image_from(stored: Sequence[Mapping[str, Any]]) -> Image | None:
         if row.get("kind") == _IMAGE:
             return Image(url=row["url"], alt=row.get("title"))
     return None
+
+
+def _entry_from(said: Mapping[str, Any]) -> Entry:
+    image = said["image"]
+    return Entry(
+        **{
+            **said,
+            **{name: said[name] and datetime.fromisoformat(said[name]) for name in _TIMES},
+            "categories": tuple(said["categories"]),
+            "attachments": tuple(Attachment(**one) for one in said["attachments"]),
+            "image": Image(**image) if image else None,
+            "fingerprints": tuple(said["fingerprints"]),
+        }
+    )
+
+
+def _written(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None
 
 
 def _row(url: str, media_type: str | None, title: str | None) -> dict[str, Any]:

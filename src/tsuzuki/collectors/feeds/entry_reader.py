@@ -45,8 +45,9 @@ class Draft:
         return Entry(**self.values, fingerprints=fingerprints)
 
 
-def read_entry(raw: Raw, *, base_url: str, now: datetime) -> Draft | Unusable:
-    """`raw` is an entry of feedparser, which is read as a plain dictionary: its own lookup warns and guesses."""
+def read_entry(raw: Raw, *, base_url: str, now: datetime, language: str = "") -> Draft | Unusable:
+    """`raw` is an entry of feedparser, which is read as a plain dictionary: its own lookup warns and guesses.
+    `language` is that of the feed."""
     raw = _plain(raw)
     text = _text(raw)
     title = _title(raw)
@@ -54,8 +55,8 @@ def read_entry(raw: Raw, *, base_url: str, now: datetime) -> Draft | Unusable:
     url, problem = _url(raw, guid, base_url)
     if url is None:
         return unusable(title or _first_words(text), problem, f"{guid} {title} {text}")
-    published = feed_dates.published_at(raw, now=now)
-    updated = feed_dates.updated_at(raw, now=now)
+    published = feed_dates.published_at(raw, now=now, language=language)
+    updated = feed_dates.updated_at(raw, now=now, language=language)
     canonical = canonical_url(_original_link(raw) or url)
     # What was said of no title may change with the text; it is part of the text already.
     content = "\n".join(part for part in (title, text) if part)
@@ -64,6 +65,7 @@ def read_entry(raw: Raw, *, base_url: str, now: datetime) -> Draft | Unusable:
         "canonical_url": canonical,
         "title": title or _first_words(text) or url,
         "published_at": published or updated,
+        "stated_at": published,
         "updated_at": updated,
         "guid": guid,
         "author": _author(raw),
@@ -73,8 +75,7 @@ def read_entry(raw: Raw, *, base_url: str, now: datetime) -> Draft | Unusable:
         "image": _image(raw, base_url),
         "content_hash": _hash(content),
     }
-    identifiers = Identifiers(canonical_url=canonical, guid=guid, published_at=published)
-    return Draft(values=values, identifiers=identifiers)
+    return Draft(values=values, identifiers=Identifiers(canonical_url=canonical, guid=guid))
 
 
 def unusable(title: str, problem: str, content: str) -> Unusable:

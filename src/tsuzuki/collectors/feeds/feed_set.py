@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tsuzuki.collectors.feeds.options import FeedOptions
+from tsuzuki.collectors.feeds.queries.items import Item
+from tsuzuki.collectors.feeds.unanswered import silence_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +40,12 @@ class FeedSet:
 
     def __getitem__(self, feed_id: int) -> RunFeed:
         return self._feeds[feed_id]
+
+    def of(self, item: Item) -> RunFeed:
+        """The feed of an item that was drawn from these."""
+        if item.feed_id is None:
+            raise ValueError(f"item {item.id} was drawn without a feed")
+        return self._feeds[item.feed_id]
 
     @property
     def ids(self) -> list[int]:
@@ -74,6 +82,11 @@ class FeedSet:
     def close_account(self, account: str, closure: Closure) -> None:
         """Close every feed that posts to an account."""
         self._close_where(closure, lambda options: options.account == account)
+
+    def close_silent(self, accounts: Iterable[str]) -> None:
+        """Close every feed that posts to an account that did not answer."""
+        for account in accounts:
+            self.close_account(account, Closure(why=silence_of(account), until=None))
 
     def close_all(self, closure: Closure) -> None:
         self._close_where(closure, lambda _options: True)

@@ -1,11 +1,12 @@
 """Fetching: every feed of a job that is due is asked, and what it gives is stored.
 
-Downloads run in threads; parsing and storing happen in the thread of the run, one document after the other, so
-that only one is held parsed. A changed feed is stored in one fenced transaction, its entries with its state;
+Downloads run in threads. One document after the other is parsed, in a process of its own, and stored, so that only
+one is held parsed. A changed feed is stored in one fenced transaction, its entries with its state;
 unchanged ones share a transaction.
 """
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, assert_never
@@ -19,20 +20,26 @@ from tsuzuki.collectors.feeds.feed_download import (
     Refused,
     Unchanged,
 )
+from tsuzuki.collectors.feeds.feed_parser import FeedParser
 from tsuzuki.collectors.feeds.feed_request import FeedRequest, build_request, is_due
 from tsuzuki.collectors.feeds.feed_threads import FeedThreads
 from tsuzuki.collectors.feeds.found import Found, store_entries
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsOptions, FeedsSection
-from tsuzuki.collectors.feeds.parse import parse_feed
 from tsuzuki.collectors.feeds.queries import feeds
 from tsuzuki.collectors.feeds.queries.feeds import Failed, Fetched, StoredFeed, UnchangedFeed
-from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed
+from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
 from tsuzuki.collectors.kit.safe_download import SafeDownloader
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.store.sql.database import Database
 
 UNCHANGED_MAX = 250
 """Unchanged feeds in one transaction."""
+
+CUT_OFF = SourceUnavailable(
+    "the document ends in the middle: its whole entries were taken, and the rest is fetched next time",
+    code="cut_off",
+)
+"""Stored with a feed that is otherwise good."""
 
 CHECK_SECONDS = 0.5
 BACKOFF_SECONDS = 300.0
@@ -51,6 +58,7 @@ class FetchSummary:
     left_out: int = 0
     changed_items: int = 0
     unusable: int = 0
+    cut_off: int = 0
     failures: Mapping[str, SourceFailed] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
@@ -76,6 +84,7 @@ class FeedFetcher:
         self._section = section
         self._options = options
         self._downloads = FeedDownloads(downloader, clock=database.clock)
+        self._parser = FeedParser()
         self._unchanged: list[UnchangedFeed] = []
         self._summary = FetchSummary()
 
@@ -95,7 +104,9 @@ class FeedFetcher:
             threads=self._section.concurrency,
             name=f"feeds {self._run.id}",
         )
-        with threads:
+        with closing(self._parser), threads:
+            if not all(request.is_conditional for request in requests):
+                self._parser.start()  # a document comes for certain
             for done in range(1, len(requests) + 1):
                 self._store_next(threads)
                 if on_feed is not None:
@@ -185,12 +196,12 @@ class FeedFetcher:
         self, feed: StoredFeed, options: FeedOptions, document: NewDocument
     ) -> None:
         try:
-            parsed = parse_feed(
+            parsed = self._parser.parse(
                 document.body,
                 url=document.url,
                 headers=document.headers,
                 now=self._database.clock.now(),
-                before_entry=self._run.raise_if_cancelled,
+                while_waiting=self._run.raise_if_cancelled,
             )
         except SourceFailed as failure:
             self._store_failure(feed, Refused(failure=failure))
@@ -206,10 +217,15 @@ class FeedFetcher:
             )
             if parsed.is_cut_off:
                 # The rest may come under the same validators.
-                fetched = replace(fetched, etag=None, last_modified=None, body_hash=None)
+                fetched = replace(
+                    fetched, etag=None, last_modified=None, body_hash=None, error=CUT_OFF.message
+                )
             fetched = replace(fetched, title=parsed.title or held.title)
             feeds.set_fetched(connection, held.id, fetched, run_id=self._run.id, now=now)
         self._log_found(feed, found)
+        if parsed.is_cut_off:
+            self._count(cut_off=1)
+            self._run.log(f"feed {feed.name}: {CUT_OFF.message}")
         if fetched.is_conditional is False and feed.is_conditional:
             self._run.log(
                 f"feed {feed.name}: the server says 304 to a changed feed; from now on it is asked for the whole"

@@ -14,12 +14,23 @@ from sqlalchemy import Connection
 
 from tsuzuki.collectors.feeds.entry import Entry, ParsedFeed
 from tsuzuki.collectors.feeds.filters import EntryFilter, newest, oldest_first
-from tsuzuki.collectors.feeds.identity import in_feed, is_of_guid, shared_guids_mark
+from tsuzuki.collectors.feeds.identity import (
+    in_feed,
+    is_of_guid,
+    is_of_link,
+    shared_guids_mark,
+)
 from tsuzuki.collectors.feeds.items import ItemStatus
 from tsuzuki.collectors.feeds.options import FeedOptions
 from tsuzuki.collectors.feeds.queries import found_items
 from tsuzuki.collectors.feeds.queries.feeds import StoredFeed
 from tsuzuki.collectors.feeds.queries.found_items import ROWS_MAX
+from tsuzuki.collectors.feeds.recognition import (
+    KnownArticle,
+    compared,
+    host_of,
+    is_same_article,
+)
 from tsuzuki.store.sql.advisory_lock import lock_until_commit
 
 LOCK_KEY = 0x6665656473  # "feeds": one transaction at a time looks entries up and adds those it did not find
@@ -101,19 +112,45 @@ def store_entries(
 
 
 def _recognised(connection: Connection, document: _Document) -> dict[str, int]:
-    """The items of the entries that are known. The strongest fingerprint decides."""
+    """The items of the entries that are known: by their links, else by a hint that nothing contradicts."""
     every = [one for stored in document.fingerprints.values() for one in stored]
     known: dict[str, int] = {}
     for part in _parts(every):
         known.update(found_items.ids_by_fingerprint(connection, part))
-    recognised = {}
+    recognised: dict[str, int] = {}
+    hints: dict[str, list[int]] = {}
     for key, stored in document.fingerprints.items():
-        item_id = next((known[one] for one in stored if one in known), None)
-        if item_id is not None:
-            recognised[key] = item_id
-            # What is left are the fingerprints to add.
-            document.fingerprints[key] = [one for one in stored if one not in known]
+        link = next((known[one] for one in stored if is_of_link(one) and one in known), None)
+        if link is not None:
+            recognised[key] = link
+        elif hinted := [known[one] for one in stored if one in known]:
+            hints[key] = hinted
+    recognised |= _believed(connection, document, hints, listed=set(recognised.values()))
+    for key in recognised:
+        # What is left are the fingerprints to add.
+        stored = document.fingerprints[key]
+        document.fingerprints[key] = [one for one in stored if one not in known]
     return recognised
+
+
+def _believed(
+    connection: Connection, document: _Document, hints: dict[str, list[int]], *, listed: set[int]
+) -> dict[str, int]:
+    """The items that hints lead to and nothing contradicts. `listed` ones are in the document under their own link."""
+    wanted = sorted({item_id for hinted in hints.values() for item_id in hinted} - listed)
+    articles: dict[int, KnownArticle] = {}
+    for part in _parts(wanted):
+        articles |= {one.item_id: one for one in found_items.known_articles(connection, part)}
+    hosts = {host_of(entry.canonical_url) for entry in document.entries.values()}
+    believed: dict[str, int] = {}
+    for key, hinted in hints.items():
+        for article in [articles[one] for one in hinted if one in articles]:
+            seen = compared(document.entries[key], article, hosts=hosts)
+            if is_same_article(seen):
+                # Each article once: a second entry that hints at it is another one.
+                believed[key] = articles.pop(article.item_id).item_id
+                break
+    return believed
 
 
 def _store_known(
@@ -184,10 +221,12 @@ def _store_new(
         details = [(ids[e.url], e, causes.get(e.url)) for e in part if e.url in ids]
         waiting = [item_id for item_id, _, cause in details if cause is None]
         found_items.add_details(connection, feed.id, details)
-        found_items.add_waiting(connection, feed.id, waiting, now=now)
+        found_items.own_waiting(connection, feed.id, waiting)
         added |= {item_id: cause for item_id, _, cause in details}
-        stored = [entry.url for entry in part if entry.url not in ids]
-        ids |= found_items.ids_by_url(connection, stored) if stored else {}
+        stored = {entry.url: entry for entry in part if entry.url not in ids}
+        by_url = found_items.ids_by_url(connection, list(stored)) if stored else {}
+        _own(connection, feed, {by_url[url]: stored[url] for url in by_url})
+        ids |= by_url
         found_items.add_listed(connection, feed.id, list(ids.values()), now=now)
         found_items.add_fingerprints(
             connection,
@@ -198,6 +237,20 @@ def _store_new(
             ],
         )
     return added
+
+
+def _own(connection: Connection, feed: StoredFeed, entries: dict[int, Entry]) -> None:
+    """Let the feed own the items of which no feed has said anything."""
+    if not entries:
+        return
+    unsaid = [
+        one.item_id
+        for one in found_items.known_items(connection, feed.id, list(entries))
+        if one.owner_feed_id in (None, feed.id) and not one.content_hash
+    ]
+    details = [(item_id, entries[item_id], None) for item_id in unsaid]
+    found_items.add_details(connection, feed.id, details)
+    found_items.own_waiting(connection, feed.id, unsaid)
 
 
 def _parts(rows: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -1,11 +1,12 @@
-"""What makes two entries the same article.
+"""What an article may be known by, apart from its link as it is written.
 
-An item's key is its link, as it is. Beside it an item has fingerprints, and an entry that shares one of them
-is that item again:
+Each item has fingerprints. An entry that shares the first kind is that item again; the others are hints, which
+`recognition` believes or not:
 
-    url     the canonical link: tracking parameters, scheme, `www.` and a trailing slash make no difference
+    url     the canonical link: tracking parameters, scheme, `www.`, `m.` and a trailing slash make no difference
     guid    the guid; one that is unique only within its feed counts in its feed
-    path    path and publishing time, in its feed: the site has moved to another host
+    path    path and query of the link, in its feed: the site may have moved to another host. Only for entries
+            without a guid, or with one that is a web address and moves with the site
 
 One guid for several articles of a document is no identity, and a feed that does so is not believed again.
 """
@@ -15,7 +16,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 URL_BYTES_MAX = 2_000
@@ -46,6 +46,9 @@ _NO_GUIDS = frozenset(
     {"", "-", "0", "1", "false", "guid", "http://", "https://", "id", "n/a", "none", "null", "true"}
 )
 _GLOBAL_GUID = re.compile(r"(?:https?://[^/?#\s]+[/?#]\S+|tag:\S+,\S+|urn:\S+:\S+)", re.IGNORECASE)
+_SAME_SITE = re.compile(r"^(?:(?:www|m)\.)+(?=[^.]+\.)")
+"""What comes before the name of a site: the same pages for another screen."""
+
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _BYTES = "surrogateescape"
 """Bytes of any encoding stay what they are: a path need not be UTF-8."""
@@ -55,17 +58,16 @@ _SAFE = "!$&'()*+,;=:@/~-._"
 
 @dataclass(frozen=True, kw_only=True)
 class Identifiers:
-    """What an entry says by which it may be known again. `published_at` is only what the feed itself says."""
+    """What an entry says by which it may be known again."""
 
     canonical_url: str
     guid: str | None
-    published_at: datetime | None
 
 
 def canonical_url(url: str) -> str:
     """The link without what does not make another article. For comparing only: it may lead nowhere."""
     parts = urlsplit(url)
-    host = _host(parts).removeprefix("www.")
+    host = _SAME_SITE.sub("", _host(parts))
     path = _escaped(parts.path).rstrip("/")
     return urlunsplit(("https", host, path, _query(parts.query), _fragment(parts.fragment)))
 
@@ -95,13 +97,16 @@ def fingerprints_of(
     """The fingerprints of each entry of a document. `feed_urls`, of the feed and its site, are no guids."""
     no_guids = {canonical_url(url) for url in feed_urls if is_web_address(url)}
     is_guid_used = not shares_guids(entries)
-    paths = [_path_fingerprint(entry) for entry in entries]
+    guids = [_guid_fingerprint(entry.guid, no_guids) if is_guid_used else None for entry in entries]
+    paths = [
+        None if guid and not is_web_address(entry.guid or "") else _path_fingerprint(entry)
+        for entry, guid in zip(entries, guids, strict=True)
+    ]
     urls_of_path = defaultdict(set)
     for entry, path in zip(entries, paths, strict=True):
         urls_of_path[path].add(entry.canonical_url)
     found = []
-    for entry, path in zip(entries, paths, strict=True):
-        guid = _guid_fingerprint(entry.guid, no_guids) if is_guid_used else None
+    for entry, guid, path in zip(entries, guids, paths, strict=True):
         same_path = path if len(urls_of_path[path]) == 1 else None
         candidates = (_fingerprint(_URL, entry.canonical_url), guid, same_path)
         found.append(tuple(one for one in candidates if one))
@@ -114,6 +119,11 @@ def in_feed(fingerprint: str, feed_id: int) -> str:
         return fingerprint
     kind, _, digest = fingerprint.partition(":")
     return f"{kind}:{feed_id}:{digest}"
+
+
+def is_of_link(fingerprint: str) -> bool:
+    """Whether it was made from a link: it decides by itself."""
+    return fingerprint.startswith(f"{_URL}:")
 
 
 def is_of_guid(fingerprint: str) -> bool:
@@ -143,10 +153,9 @@ def _guid_fingerprint(guid: str | None, no_guids: set[str]) -> str | None:
 
 def _path_fingerprint(entry: Identifiers) -> str | None:
     parts = urlsplit(entry.canonical_url)
-    if entry.published_at is None or not (parts.path or parts.query):
+    if not (parts.path or parts.query):
         return None
-    place = urlunsplit(("", "", parts.path, parts.query, parts.fragment))
-    return _fingerprint(_PATH, f"{entry.published_at.isoformat()} {place}")
+    return _fingerprint(_PATH, urlunsplit(("", "", parts.path, parts.query, parts.fragment)))
 
 
 def _host(parts: SplitResult) -> str:

@@ -39,7 +39,6 @@ from tsuzuki.collectors.feeds.tables import Step, StepState
 from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.engine.run_context import RunContext
-from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.store.sql.database import Connection, Database
 
 ReadPage: TypeAlias = Callable[[Item, RunFeed], Page]
@@ -63,10 +62,19 @@ class Advanced(Enum):
 class PutOff(Exception):
     """The item is to be deferred for this reason."""
 
-    def __init__(self, reason: ItemReason, problem: str, *, pause_seconds: float = 0.0) -> None:
+    def __init__(
+        self,
+        reason: ItemReason,
+        problem: str,
+        *,
+        pause_seconds: float = 0.0,
+        not_before: datetime | None = None,
+    ) -> None:
         super().__init__(problem)
         self.reason = reason
         self.pause_seconds = pause_seconds
+        self.not_before = not_before
+        """When its post is looked for; None: after the usual pause."""
 
 
 class AccountLimited(Exception):
@@ -349,18 +357,13 @@ class ItemSteps:
         )
         if outcome.state is OutboxState.SENT:
             return Advanced.POSTED
-        if outcome.state is OutboxState.UNSETTLED and self._is_for_person(outcome.post.account):
-            return self._hold(work)
-        raise PutOff(ItemReason.API_FAILED, outcome.error or "another run is sending the post")
-
-    def _is_for_person(self, account: str) -> bool:
-        """Whether only a person can say what becomes of an unsettled post: no later run can look for it, or send it
-        again without harm."""
-        try:
-            channel = self._posting.channel(account)
-        except ConfigurationError:
-            return True  # of an account that the feed had before
-        return not (channel.can_look_up or channel.is_idempotent)
+        look_at = None
+        if outcome.state is OutboxState.UNSETTLED:
+            look_at = outcome.post.next_look_at
+            if look_at is None:
+                return self._hold(work)
+        problem = outcome.error or "another run is sending the post"
+        raise PutOff(ItemReason.API_FAILED, problem, not_before=look_at)
 
     def _finish(self, connection: Connection, work: Work) -> None:
         now = self._database.now(connection)

@@ -63,6 +63,12 @@ def posted(item: ItemState) -> ItemState:
     return replace(item, status=ItemStatus.PROCESSED, reason=ItemReason.NONE)
 
 
+def found_posted(item: ItemState) -> ItemState:
+    """The item was given up, and its post turns out to have arrived."""
+    _require_status(item, {ItemStatus.PROCESSED}, "posted")
+    return replace(item, reason=ItemReason.NONE)
+
+
 def deferred(item: ItemState, reason: ItemReason, retry_limit: int) -> ItemState:
     """The item is put off once more; when that is more often than `retry_limit`, given up."""
     _require_status(item, set(ItemStatus) - {ItemStatus.PROCESSED}, "put off")

@@ -303,6 +303,9 @@ class AccountSettings(StrictModel):
     """Of `file`: the file, relative to the workspace."""
     timeout: PositiveSeconds = 30.0
     """For one request."""
+    settling_time: PositiveSeconds = 60.0
+    """How long after a post without an answer it is looked for again. The next looks wait 5, 15 and 60 times as long;
+    the post is sent again after two that did not find it."""
 
 
 class RequestSettings(StrictModel):

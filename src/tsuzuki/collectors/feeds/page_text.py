@@ -1,4 +1,4 @@
-"""The text of an HTML page, its title, and the PDFs that it links to. Runs in the process of `text_worker` only."""
+"""The text of an HTML page, its title, and the PDFs that it links to. Runs in the process of `document_worker` only."""
 
 from typing import Any
 from urllib.parse import urljoin, urlsplit

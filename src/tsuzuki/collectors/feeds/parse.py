@@ -5,24 +5,27 @@ by itself.
 """
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 import feedparser  # type: ignore[import-untyped] # it has no types
 
 from tsuzuki.collectors.feeds import document
+from tsuzuki.collectors.feeds.document_encoding import as_utf8, is_readable
+from tsuzuki.collectors.feeds.document_structure import structure_of
 from tsuzuki.collectors.feeds.entry import ParsedFeed, Unusable
 from tsuzuki.collectors.feeds.entry_reader import Draft, read_entry, unusable
 from tsuzuki.collectors.feeds.identity import fingerprints_of, shares_guids
 from tsuzuki.collectors.feeds.markup import plain_text
 from tsuzuki.collectors.kit.errors import SourceRefused
 
-BeforeEntry: TypeAlias = Callable[[], None]
-"""Called before each entry that is parsed by itself, which may take long; may raise to stop that."""
-
-_HEADERS = ("content-type", "content-language")
-_CUT_OFF = "the document ends inside it, before its link"
+_FEED_ROOTS = frozenset({b"rss", b"feed", b"rdf", b"channel"})
+_UTF8 = "application/xml; charset=utf-8"
+_CUT_OFF = "the document ends inside it"
+_UNREADABLE = "its title cannot be read: the encoding of the feed is unknown"
+_TITLE = re.compile(rb"<title\b[^<>]*>([^<>]*)", re.IGNORECASE)
 
 
 def parse_feed(
@@ -31,31 +34,36 @@ def parse_feed(
     url: str,
     headers: Mapping[str, str],
     now: datetime,
-    before_entry: BeforeEntry = lambda: None,
 ) -> ParsedFeed:
-    """Parse a document. `url` is where it was found, against which relative links are resolved.
+    """Parse a document. `url` is where it was found, against which relative links are resolved. Of a document that
+    ends in the middle, the whole entries are taken.
 
-    Raises `SourceUnavailable` for an empty body and a page for people, `SourceRefused` for anything else that
-    is no feed.
+    Raises `SourceUnavailable` for an empty body, a page for people and a document that ends before its first entry
+    does, `SourceRefused` for anything else that is no feed, and for one in an unknown encoding.
     """
-    document.check_document(body, url=url)
+    document.check_size(body)
+    body = as_utf8(body, headers.get("content-type", ""))
+    structure = structure_of(body)
+    document.check_structure(body, structure, url=url)
+    unusable_entries: list[Unusable] = []
+    is_cut_off = bool(structure.root_name in _FEED_ROOTS and not structure.is_closed)
+    if is_cut_off:
+        body, rest = document.whole_entries(body, structure)
+        unusable_entries += [_cut_off(rest)] if structure.is_entry_open else []
     body = document.without_bombs(body)
-    feed, raws, unparsed = _parse(body, url, headers, before_entry)
-    is_cut_off = document.is_cut_off(body)
+    feed, raws, unparsed = _parse(body, url, headers)
+    unusable_entries += unparsed
     drafts: list[Draft] = []
-    unusable_entries = list(unparsed)
-    if is_cut_off and raws and document.is_cut_off_in_link(body):
-        cut = dict(raws.pop())
-        title = plain_text(str(cut.get("title") or ""), is_markup=True)
-        unusable_entries.append(unusable(title, _CUT_OFF, f"{cut.get('id')} {cut.get('link')}"))
+    language = str(feed.get("language") or headers.get("content-language") or "")
     # From the end, so that each raw entry is given up as soon as it is read.
     while raws:
-        one = _read(raws.pop(), url, now)
+        one = _read(raws.pop(), url, now, language)
         if isinstance(one, Draft):
             drafts.append(one)
         else:
             unusable_entries.append(one)
     drafts.reverse()
+    _check_readable(drafts, unusable_entries)
     identifiers = [draft.identifiers for draft in drafts]
     feed_urls = [url, str(feed.get("link") or ""), str(feed.get("id") or "")]
     fingerprints = fingerprints_of(identifiers, feed_urls=feed_urls)
@@ -68,8 +76,25 @@ def parse_feed(
     )
 
 
+def _cut_off(rest: bytes) -> Unusable:
+    """The entry inside which the document ends. It comes with the whole document."""
+    title = _TITLE.search(rest)
+    text = title[1].decode("utf-8", "replace") if title else ""
+    return unusable(plain_text(text, is_markup=True), _CUT_OFF, rest.decode("utf-8", "replace"))
+
+
+def _check_readable(drafts: Sequence[Draft], found: Sequence[Unusable]) -> None:
+    """Raise if no entry can be read: then the fault is the feed's, not that of an entry."""
+    if not drafts and any(one.problem == _UNREADABLE for one in found):
+        raise SourceRefused(
+            "the encoding of the feed is not declared and cannot be found, so its titles cannot be read",
+            hint="Ask the owner of the feed to declare its encoding.",
+            code="encoding",
+        )
+
+
 def _parse(
-    body: bytes, url: str, headers: Mapping[str, str], before_entry: BeforeEntry
+    body: bytes, url: str, headers: Mapping[str, str]
 ) -> tuple[dict[str, Any], list[Any], Sequence[Unusable]]:
     """What the feed says of itself, its entries, and those that could not be parsed."""
     parsed = _parsed_or_none(body, url, headers)
@@ -77,7 +102,7 @@ def _parse(
         body = document.with_valid_references(body)
         parsed = _parsed_or_none(body, url, headers)
     if parsed is None:
-        return _parse_one_by_one(body, url, headers, before_entry)
+        return _parse_one_by_one(body, url, headers)
     if not parsed["entries"] and not parsed.get("version"):
         raise document.not_a_feed(body)
     return dict(parsed["feed"]), list(parsed["entries"]), ()
@@ -91,13 +116,12 @@ def _parsed_or_none(body: bytes, url: str, headers: Mapping[str, str]) -> Any:
 
 
 def _parse_one_by_one(
-    body: bytes, url: str, headers: Mapping[str, str], before_entry: BeforeEntry
+    body: bytes, url: str, headers: Mapping[str, str]
 ) -> tuple[dict[str, Any], list[Any], Sequence[Unusable]]:
     feed: dict[str, Any] = {}
     raws: list[Any] = []
     unparsed: list[Unusable] = []
     for text in document.single_entry_documents(body):
-        before_entry()
         try:
             parsed = _feedparser(text, url, headers)
         except Exception as problem:  # noqa: BLE001 -- one entry is lost, and recorded, not the feed
@@ -113,18 +137,22 @@ def _parse_one_by_one(
 
 def _feedparser(body: bytes, url: str, headers: Mapping[str, str]) -> Any:
     # As a stream: bytes and text would be taken for a path or an address to open.
-    known = {name: headers[name] for name in _HEADERS if name in headers}
+    language = headers.get("content-language")
+    known = {"content-language": language} if language else {}
     return feedparser.parse(
         io.BytesIO(body),
-        response_headers={**known, "content-location": url},
+        response_headers={**known, "content-type": _UTF8, "content-location": url},
         # We keep plain text, not markup.
         sanitize_html=False,
         resolve_relative_uris=False,
     )
 
 
-def _read(raw: Any, url: str, now: datetime) -> Draft | Unusable:
+def _read(raw: Any, url: str, now: datetime, language: str) -> Draft | Unusable:
     try:
-        return read_entry(raw, base_url=url, now=now)
+        draft = read_entry(raw, base_url=url, now=now, language=language)
     except Exception as problem:  # noqa: BLE001 -- one bad entry never fails the feed; it is recorded
         return unusable("", f"it cannot be read ({type(problem).__name__})", repr(raw)[:10_000])
+    if isinstance(draft, Draft) and not is_readable(draft.values["title"]):
+        return unusable("", _UNREADABLE, draft.values["url"])
+    return draft

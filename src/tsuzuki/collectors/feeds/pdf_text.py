@@ -1,4 +1,4 @@
-"""The text of a PDF, within limits of pages, characters and time. Runs in the process of `text_worker` only."""
+"""The text of a PDF, within limits of pages, characters and time. Runs in the process of `document_worker` only."""
 
 import io
 from typing import Any

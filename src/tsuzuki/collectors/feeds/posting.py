@@ -1,8 +1,8 @@
 """Posting: each post arrives once, also across crashes and lost answers.
 
 The row of the outbox is SENDING before anything leaves, and SENT in one transaction with what follows from it. If
-the answer does not come, the account's own posts are looked at. Only a post that is not there when nothing can be
-under way any more is sent again, under the same key; what cannot be found out stays UNSETTLED.
+the answer does not come, the account's own posts are looked at; a post that is not among them is UNSETTLED, and
+`settling` finds out about it.
 """
 
 from collections.abc import Callable
@@ -16,17 +16,18 @@ from tsuzuki.collectors.feeds.channels.factory import open_channel, settings_of
 from tsuzuki.collectors.feeds.channels.protocol import (
     Channel,
     Limits,
-    LookUpFailed,
     OutcomeUnknown,
     PostBody,
     PostRefused,
     Sent,
 )
+from tsuzuki.collectors.feeds.look_times import look_after, schedule_look
 from tsuzuki.collectors.feeds.options import FeedsSection, PostCaps
 from tsuzuki.collectors.feeds.post_caps import PostsLeft, posts_left
-from tsuzuki.collectors.feeds.queries import accounts, posts
+from tsuzuki.collectors.feeds.queries import accounts, posts, unsettled_posts
 from tsuzuki.collectors.feeds.queries.posts import ChangedPost, NewPost, Post
 from tsuzuki.collectors.feeds.tables import PostKind
+from tsuzuki.collectors.feeds.unanswered import UnansweredRequests
 from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.engine.run_context import RunContext
@@ -34,13 +35,11 @@ from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.store.sql.advisory_lock import lock_until_commit
 from tsuzuki.store.sql.database import Connection, Database
 
-ATTEMPTS_MAX = 2
 LIMITS_KEPT = timedelta(days=1)
 CHANGES_WITHIN = timedelta(days=30)
 """An article that changes later is left as it was posted."""
 
 CHANGES_PER_RUN_MAX = 100
-UNKNOWN = "it is not known whether the post arrived"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,18 +58,6 @@ OnFailed: TypeAlias = Callable[[Connection, PostOutcome], None]
 """What follows from one that was refused or is unsettled, in the same transaction."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settled:
-    """What became of the posts whose outcome was not known."""
-
-    sent: tuple[Post, ...] = ()
-    released: tuple[Post, ...] = ()
-    """They are not there, and are sent again when their items are drawn."""
-
-    unsettled: tuple[Post, ...] = ()
-    """It cannot be found out, or not now."""
-
-
 class Posting:
     """The posts of one run. For one thread at a time; `close` it."""
 
@@ -85,6 +72,12 @@ class Posting:
         self._posted_in_run: dict[int, int] = {}
         self._limits: dict[str, tuple[Limits, datetime]] = {}
         """Of the accounts, with when the server was asked."""
+        self._unanswered = UnansweredRequests(self._say)
+
+    @property
+    def silent_accounts(self) -> list[str]:
+        """The accounts whose servers did not answer: this run leaves them alone."""
+        return self._unanswered.silent_accounts
 
     def channel(self, account: str) -> Channel:
         """Raises `ConfigurationError` if the account is not set up."""
@@ -119,11 +112,12 @@ class Posting:
         if known and stored.limits_read_at and now - stored.limits_read_at < LIMITS_KEPT:
             return Limits.from_dict(known), stored.limits_read_at
         try:
-            limits = self.channel(account).read_limits()
+            with self._unanswered.counted(account):
+                limits = self.channel(account).read_limits()
         except SourceUnavailable:
             if known is None:
                 raise
-            return Limits.from_dict(known), stored.limits_read_at or now
+            return Limits.from_dict(known), now  # the next run asks again
         with self._run.transaction() as connection:
             accounts.set_limits(connection, account, {**limits.as_dict(), "of": of}, now=now)
         return limits, now
@@ -165,70 +159,53 @@ class Posting:
     def send(
         self, post: Post, *, on_sent: OnSent, on_failed: OnFailed | None = None
     ) -> PostOutcome:
-        """Send a post that this run intends. Raises `AccountStopped`, `RateLimitedUntil`, `SourceUnavailable` and
-        `ConfigurationError` if it was surely not taken: then it is INTENDED, and its item untouched."""
+        """Send a post that this run intends, once. Raises `AccountStopped`, `RateLimitedUntil`, `SourceUnavailable`
+        and `ConfigurationError` if it was surely not taken: then it is INTENDED, and its item untouched."""
         if post.state is not OutboxState.SENDING or post.sent_by_run != self._run.id:
             return self._as_it_stands(post, on_sent, on_failed)
         try:
             channel = self.channel(post.account)
-        except ConfigurationError as wrong:
-            self._release(post, wrong)
+            with self._unanswered.counted(post.account):
+                sent = channel.send(post.outgoing)
+        except OutcomeUnknown as unknown:
+            found = self._look_at_once(channel, post)
+            if found is None:
+                return self._leave_unsettled(channel, post, unknown.message, on_failed)
+            sent = found
+        except PostRefused as refused:
+            # A second try may be refused because the first arrived after all.
+            found = self._look_at_once(channel, post) if post.looks else None
+            if found is None:
+                return self._refuse(post, refused.message, on_failed)
+            sent = found
+        except (SourceFailed, ConfigurationError) as failed:
+            self._release(post, failed)
             raise
-        problem: SourceFailed | None = None
-        for _ in range(ATTEMPTS_MAX):
-            started = self._database.clock.monotonic()
-            try:
-                sent: Sent | None = channel.send(post.outgoing)
-            except OutcomeUnknown as unknown:
-                problem = unknown
-                try:
-                    sent = self._look_until_quiet(channel, post, since=started)
-                except SourceFailed as failed:
-                    self._note_limit(post, failed)
-                    return self._end(post, OutboxState.UNSETTLED, problem.message, on_failed)
-            except PostRefused as refused:
-                sent = self._look_for_earlier(channel, post) if problem else None
-                if sent is None:
-                    return self._end(post, OutboxState.REFUSED, refused.message, on_failed)
-            except SourceFailed as failed:
-                self._release(post, failed)
-                raise
-            if sent is not None:
-                return self._record(post, OutboxState.SENDING, sent, on_sent)
-        message = problem.message if problem else UNKNOWN
-        return self._end(post, OutboxState.UNSETTLED, message, on_failed)
+        return self._record(post, OutboxState.SENDING, sent, on_sent)
 
-    def settle(
-        self, *, on_sent: OnSent, on_released: Callable[[Connection, Post], None] | None = None
-    ) -> Settled:
-        """Look for the posts of this job whose sender was cut off or got no answer."""
-        with self._run.transaction() as connection:
-            now = self._database.now(connection)
-            posts.settle(connection, self._run.job_name, now=now)
-            started = self._database.clock.monotonic()
-            open_posts = posts.in_state(connection, self._run.job_name, OutboxState.UNSETTLED)
-        sent: list[Post] = []
-        released: list[Post] = []
-        unsettled: list[Post] = []
-        for post in open_posts:
-            self._run.raise_if_cancelled()
-            try:
-                found = self._look_after_crash(post, now, started)
-            except (SourceFailed, ConfigurationError) as problem:
-                self._note_limit(post, problem)
-                self._say(
-                    f"It is not known whether the {post.kind.value} of item {post.item_id} arrived: {problem.message}; "
-                    f"see: tsuzuki feeds explain {post.item_id}"
-                )
-                unsettled.append(post)
-            else:
-                if found is None:
-                    self._move(post, OutboxState.UNSETTLED, OutboxState.INTENDED, None, on_released)
-                    released.append(post)
-                else:
-                    self._record(post, OutboxState.UNSETTLED, found, on_sent)
-                    sent.append(post)
-        return Settled(sent=tuple(sent), released=tuple(released), unsettled=tuple(unsettled))
+    def is_silent(self, account: str) -> bool:
+        return self._unanswered.is_silent(account)
+
+    def settling_seconds(self, account: str) -> float:
+        """How long after a post without an answer it is looked for again."""
+        return settings_of(self._section, account).settling_time
+
+    def look(self, post: Post, *, was_just_sent: bool = False) -> Sent | None:
+        """The post, if the receiver has it. Raises `LookUpFailed`."""
+        with self._database.read() as connection:
+            others = posts.other_remote_ids(connection, post)
+        with self._unanswered.counted(post.account, ends_silence=not was_just_sent):
+            return self.channel(post.account).look_up(post.outgoing, others=others)
+
+    def record_found(self, post: Post, found: Sent, on_sent: OnSent) -> None:
+        """An UNSETTLED post has arrived."""
+        self._record(post, OutboxState.UNSETTLED, found, on_sent)
+
+    def note_limit(self, post: Post, failed: Exception) -> None:
+        """Keep the pause that the account's server asks for, if it does."""
+        if isinstance(failed, RateLimitedUntil):
+            with self._run.transaction() as connection:
+                accounts.limit_until(connection, post.account, failed.until)
 
     def posts_left(
         self, connection: Connection, feed_id: int, caps: PostCaps, *, now: datetime
@@ -262,48 +239,15 @@ class Posting:
                 on_failed(connection, outcome)
         return outcome
 
-    def _look_until_quiet(self, channel: Channel, post: Post, *, since: float) -> Sent | None:
-        """Look for a post that was tried at `since`; if it is not there, once more when nothing is under way."""
+    def _look_at_once(self, channel: Channel, post: Post) -> Sent | None:
+        """A post that was sent just now, if it can be found already."""
         if not channel.can_look_up:
-            _require_idempotent(channel)
             return None
-        found = self._look(channel, post)
-        rest = since + channel.exchange_seconds - self._database.clock.monotonic()
-        if found is None and rest > 0:
-            self._wait(rest)
-            found = self._look(channel, post)
-        return found
-
-    def _look_for_earlier(self, channel: Channel, post: Post) -> Sent | None:
-        """A second try may be refused because the first arrived after all."""
         try:
-            return self._look(channel, post) if channel.can_look_up else None
-        except SourceFailed:
+            return self.look(post, was_just_sent=True)
+        except SourceFailed as failed:
+            self.note_limit(post, failed)
             return None
-
-    def _look_after_crash(self, post: Post, now: datetime, started: float) -> Sent | None:
-        """The same for a post that another run sent; it was `now` at `started`."""
-        channel = self.channel(post.account)
-        if not channel.can_look_up:
-            _require_idempotent(channel)
-            return None
-        found = self._look(channel, post)
-        quiet_at = started + channel.exchange_seconds - (now - post.changed_at).total_seconds()
-        rest = quiet_at - self._database.clock.monotonic()
-        if found is None and rest > 0:
-            # Its sender may have lost its run and still be sending.
-            self._wait(rest)
-            found = self._look(channel, post)
-        return found
-
-    def _look(self, channel: Channel, post: Post) -> Sent | None:
-        with self._database.read() as connection:
-            others = posts.other_remote_ids(connection, post)
-        return channel.look_up(post.outgoing, others=others)
-
-    def _wait(self, seconds: float) -> None:
-        self._run.wait(seconds)
-        self._run.raise_if_cancelled()
 
     def _record(self, post: Post, before: OutboxState, sent: Sent, on_sent: OnSent) -> PostOutcome:
         with self._run.transaction() as connection:
@@ -322,15 +266,34 @@ class Posting:
                 on_sent(connection, post)
         return PostOutcome(state=OutboxState.SENT, post=post)
 
-    def _end(
-        self, post: Post, state: OutboxState, error: str, on_failed: OnFailed | None
+    def _leave_unsettled(
+        self, channel: Channel, post: Post, error: str, on_failed: OnFailed | None
     ) -> PostOutcome:
-        outcome = PostOutcome(state=state, post=post, error=error)
+        """The answer did not come, and the post is not there yet: a later run looks for it, or a person."""
+        is_for_runs = channel.can_look_up or channel.is_idempotent
+        seconds = self.settling_seconds(post.account)
+        with self._run.transaction() as connection:
+            now = self._database.now(connection)
+            look_at = look_after(seconds, looks=post.looks, now=now) if is_for_runs else None
+            unsettled = replace(post, state=OutboxState.UNSETTLED, next_look_at=look_at)
+            outcome = PostOutcome(state=OutboxState.UNSETTLED, post=unsettled, error=error)
+            is_ours = unsettled_posts.leave(
+                connection, post, error=error, look_at=look_at, run_id=self._run.id, now=now
+            )
+            if is_ours and look_at is not None:
+                schedule_look(connection, self._run, look_at)
+            if is_ours and on_failed is not None:
+                on_failed(connection, outcome)
+        self._count(post)
+        looks = f"it is looked for at {look_at:%H:%M:%SZ}" if look_at else "a person is to look"
+        self._say(f"Post {post.id} is unsettled, {looks}: {error}")
+        return outcome
+
+    def _refuse(self, post: Post, error: str, on_failed: OnFailed | None) -> PostOutcome:
+        outcome = PostOutcome(state=OutboxState.REFUSED, post=post, error=error)
         then = None if on_failed is None else lambda connection, _: on_failed(connection, outcome)
-        self._move(post, OutboxState.SENDING, state, error, then)
-        if state is OutboxState.UNSETTLED:
-            self._count(post)
-        self._say(f"Post {post.id} is {state.value}: {error}")
+        self._move(post, OutboxState.SENDING, OutboxState.REFUSED, error, then)
+        self._say(f"Post {post.id} is refused: {error}")
         return outcome
 
     def _count(self, post: Post) -> None:
@@ -340,12 +303,7 @@ class Posting:
 
     def _release(self, post: Post, failed: SourceFailed | ConfigurationError) -> None:
         self._move(post, OutboxState.SENDING, OutboxState.INTENDED, failed.message, None)
-        self._note_limit(post, failed)
-
-    def _note_limit(self, post: Post, failed: Exception) -> None:
-        if isinstance(failed, RateLimitedUntil):
-            with self._run.transaction() as connection:
-                accounts.limit_until(connection, post.account, failed.until)
+        self.note_limit(post, failed)
 
     def _move(
         self,
@@ -371,12 +329,6 @@ class Posting:
 
     def _say(self, words: str) -> None:
         self._run.log(f"[post][{self._run.job_name}] {words}")
-
-
-def _require_idempotent(channel: Channel) -> None:
-    """What cannot be looked up may be sent again only to a receiver that drops the second."""
-    if not channel.is_idempotent:
-        raise LookUpFailed("the receiver cannot be asked")
 
 
 def _key(

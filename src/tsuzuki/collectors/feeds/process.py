@@ -128,6 +128,7 @@ class ItemProcessing:
             self._drawn_ahead = [self._draw_in(connection, now)]
 
     def _draw_in(self, connection: Connection, now: datetime) -> Work | None:
+        self._feeds.close_silent(self._posting.silent_accounts)
         while feed_ids := self._feeds.open_ids(now):
             item = items.draw(connection, feed_ids=feed_ids, run_id=self._run.id)
             if item is None:
@@ -136,7 +137,7 @@ class ItemProcessing:
             if room > 0:
                 return Work(
                     item=item,
-                    feed=self._feeds[item.feed_id],
+                    feed=self._feeds.of(item),
                     steps=steps.of_item(connection, item.id),
                     on_posted=self._draw_ahead,
                     following=self._following(connection, item, feed_ids, room),
@@ -154,11 +155,11 @@ class ItemProcessing:
         found = items.following(connection, feed_ids=feed_ids, run_id=self._run.id)
         if found is None or (found.feed_id == item.feed_id and room == 1):
             return None
-        return found, self._feeds[found.feed_id]
+        return found, self._feeds.of(found)
 
     def _room(self, connection: Connection, item: Item, now: datetime) -> int:
         """How many posts the caps of the item's feed leave; if none the feed is closed."""
-        feed = self._feeds[item.feed_id]
+        feed = self._feeds.of(item)
         if feed.options.hold and not item.is_approved:
             return self._limit
         left = self._posting.posts_left(connection, feed.id, feed.options.caps, now=now)
@@ -235,7 +236,7 @@ class ItemProcessing:
                 item,
                 put_off.reason,
                 retry_limit=self._options.retry_limit,
-                not_before=now + self._pause(item, put_off),
+                not_before=put_off.not_before or now + self._pause(item, put_off),
                 run_id=self._run.id,
                 now=now,
             )

@@ -25,6 +25,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Connection,
     Dialect,
     ForeignKey,
     Index,
@@ -33,13 +34,16 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    event,
     false,
 )
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
+from tsuzuki.collectors.feeds import item_triggers
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.store.schema.migrate import Component
 from tsuzuki.store.schema.tables import NAMES, one_of, partial_index
+from tsuzuki.store.schema.takeover import FormerTables
 from tsuzuki.store.sql.dialect import is_sqlite
 from tsuzuki.store.sql.types import BigId, JsonText, KeyText, PlainText, UtcTime
 
@@ -171,7 +175,8 @@ waiting_items = Table(
     "waiting_items",
     metadata,
     Column("item_id", BigId, ForeignKey(items.c.id), primary_key=True, autoincrement=False),
-    Column("feed_id", BigInteger, ForeignKey(feeds.c.id), nullable=False),
+    # None until a feed lists the item or a run gives it to one: another program has put it into `items`.
+    Column("feed_id", BigInteger, ForeignKey(feeds.c.id)),
     Column("state", Text, nullable=False),
     Column("is_pending", Boolean, nullable=False),
     # When it was published if it is pending, else when it was checked last: the order of drawing.
@@ -298,6 +303,11 @@ feed_posts = Table(
     Column("changed_at", UtcTime, nullable=False),
     Column("sent_by_run", BigInteger),
     Column("error", PlainText),
+    # While it is not known whether it arrived: how often it was looked for, how often in a row it was not there, and
+    # when it is looked for next; without a time only a person can settle it.
+    Column("looks", Integer, nullable=False, server_default="0"),
+    Column("absences", Integer, nullable=False, server_default="0"),
+    Column("next_look_at", UtcTime),
     one_of("kind", PostKind),
     one_of("state", OutboxState),
     Index("ix_feed_posts_job_name_state", "job_name", "state"),
@@ -340,4 +350,29 @@ feed_accounts = Table(
     Column("limited_until", UtcTime),
 )
 
-COMPONENT = Component(name="feeds", metadata=metadata, versions=Path(__file__).parent / "versions")
+
+@event.listens_for(waiting_items, "after_create")
+def _create_triggers(_table: Table, connection: Connection, **_options: Any) -> None:
+    """With the table, wherever it is created from its definition. Migrations do it themselves."""
+    item_triggers.create(connection)
+
+
+def _former_tables() -> FormerTables:
+    from tsuzuki.collectors.feeds.queries.former import former_tables  # noqa: PLC0415 -- it needs the tables
+
+    return former_tables()
+
+
+def _problems(connection: Connection) -> list[str]:
+    from tsuzuki.collectors.feeds.queries.inspection import problems  # noqa: PLC0415 -- it needs the tables
+
+    return problems(connection)
+
+
+COMPONENT = Component(
+    name="feeds",
+    metadata=metadata,
+    versions=Path(__file__).parent / "versions",
+    former=_former_tables,
+    inspect=_problems,
+)

@@ -29,6 +29,7 @@ from tsuzuki.collectors.kit.errors import (
 )
 from tsuzuki.collectors.kit.redaction import redacted
 from tsuzuki.collectors.kit.retry_after import seconds_asked
+from tsuzuki.collectors.kit.user_agent import user_agent
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError
 
@@ -96,7 +97,7 @@ class HttpClient:
             # To read the trusted certificates takes longer than many a run; plain http, which is not
             # led anywhere else either, has none to check.
             verify=trusted_certificates() if self._base_url.startswith("https:") else False,
-            headers={"Accept": "application/json", "User-Agent": "tsuzuki"},
+            headers={"Accept": "application/json", "User-Agent": user_agent()},
         )
         self._deadline = Deadline(clock)
         set_deadline(self._client, self._deadline)

@@ -34,6 +34,7 @@ from tsuzuki.collectors.kit.downloaded import (
 )
 from tsuzuki.collectors.kit.errors import SourceFailed, SourceRefused, SourceUnavailable
 from tsuzuki.collectors.kit.http import CONNECT_SECONDS, silence_library_log, trusted_certificates
+from tsuzuki.collectors.kit.user_agent import user_agent
 from tsuzuki.collectors.kit.web_url import (
     checked_url,
     is_downgrade,
@@ -47,7 +48,6 @@ __all__ = ["AddressRefused", "Downloaded", "SafeDownloader", "TooLarge"]
 REDIRECTS_MAX = 5
 KEEPALIVE_CONNECTIONS_MAX = 64
 KEEPALIVE_SECONDS = 15.0
-USER_AGENT = "tsuzuki"
 PERMANENT_REDIRECTS = frozenset({301, 308})
 _SECRET_NAMES = frozenset({"authorization", "cookie", "proxy-authorization"})
 _OWN_NAMES = frozenset({"host", "accept-encoding", "connection", "transfer-encoding", "te"})
@@ -63,7 +63,6 @@ class SafeDownloader:
         clock: Clock,
         timeout_seconds: float,
         private_hosts: Collection[str] = (),
-        user_agent: str = USER_AGENT,
         resolve: Resolve = system_resolve,
         network: httpcore2.NetworkBackend | None = None,
         certificates: ssl.SSLContext | None = None,
@@ -72,7 +71,6 @@ class SafeDownloader:
         self.clock = clock
         self._deadline = Deadline(clock)
         self._timeout_seconds = timeout_seconds
-        self._user_agent = user_agent
         self._certificates = certificates
         silence = min(30.0, timeout_seconds)
         connect = min(CONNECT_SECONDS, timeout_seconds)
@@ -99,7 +97,7 @@ class SafeDownloader:
 
         `sensitive_headers`, `Authorization` and `Cookie` go to the origin of `url` only.
         """
-        open_headers = {"user-agent": self._user_agent, "accept": accept, **_lower_case(headers)}
+        open_headers = {"user-agent": user_agent(), "accept": accept, **_lower_case(headers)}
         secrets = _lower_case(sensitive_headers)
         secrets |= {name: open_headers.pop(name) for name in _SECRET_NAMES & set(open_headers)}
         with self._deadline.within(self._timeout_seconds):

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -32,6 +33,7 @@ class Mastodon:
 
     def __init__(self, *, token: str, clock: Clock, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
+        self._clock = clock
         self.store = Store(clock)
         self.account = self.store.add_account("sandbox", token)
         self.posting = Posting(self.store, self.settings, clock, self._written)
@@ -49,6 +51,7 @@ class Mastodon:
     @property
     def statuses(self) -> list[Status]:
         with self._lock:
+            self.posting.store_due()
             return self.store.statuses
 
     def store_pending(self) -> None:
@@ -61,6 +64,7 @@ class Mastodon:
         with self._lock:
             self._requests.limit = self.settings.requests_max
             self._posts.limit = self.settings.posts_max
+            self.posting.store_due()
             account = self._account(request)
             number = account.id if account else 0
             try:
@@ -196,7 +200,8 @@ class Mastodon:
     def _list(self, request: Request, viewer: Account | None) -> Response:
         account = self.store.account(request.params["id"])
         form = form_of(request)
-        page = [] if account.suspended else self.store.page(account, viewer, form)
+        until = self._clock.now() - timedelta(seconds=self.settings.list_lag_seconds)
+        page = [] if account.suspended else self.store.page(account, viewer, form, until=until)
         passed_on = {name: form.text(name) for name in PASSED_ON if form.text(name)}
         links = []
         if page and len(page) == page_size(form):

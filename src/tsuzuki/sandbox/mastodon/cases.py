@@ -23,7 +23,8 @@ class WriteCase(StrEnum):
     """504, although it is stored."""
 
     STORED_LATER = "stored_later"
-    """504; it is stored when `store_pending` is called. Until then its key answers 503."""
+    """504; it is stored after `seconds`, or when `store_pending` is called. Until then its key answers 503, unless
+    keys are ignored."""
 
     REPLY_LOST = "reply_lost"
     """It is stored, and the connection is reset."""

@@ -22,7 +22,8 @@ VISIBILITIES = ("public", "unlisted", "private", "direct")
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z]{2,8})?")
 SLOW_SECONDS = 5.0
 
-Write = Callable[[], Response]
+Write = Callable[[datetime], Response]
+"""Stores something, as of a moment."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,8 @@ class _Pending:
     account: Account
     key: str | None
     write: Write
+    due_at: datetime | None
+    """None: when it is asked for."""
 
 
 class Posting:
@@ -56,16 +59,23 @@ class Posting:
     def store_pending(self) -> None:
         """Store what was answered with 504 and left for later."""
         while self._pending:
-            self._pending.pop(0).write()
+            self._pending.pop(0).write(self._clock.now())
+
+    def store_due(self) -> None:
+        """Store what was left for later and whose time has come."""
+        now = self._clock.now()
+        for one in [one for one in self._pending if one.due_at is not None and one.due_at <= now]:
+            self._pending.remove(one)
+            one.write(one.due_at or now)
 
     def create(self, account: Account, form: Form, key: str | None, base_url: str) -> Response:
         if key and (repeated := self._repeated(account, key)) is not None:
             return repeated
         status = self._new_status(account, form, key, base_url)
 
-        def write() -> Response:
+        def write(at: datetime) -> Response:
             status.id = self._store.new_id()
-            status.created_at = self._clock.now()
+            status.created_at = at
             status.version_times[0] = status.created_at
             self._attach(status.shown)
             self._store.add(status)
@@ -81,11 +91,11 @@ class Posting:
             raise errors.not_found()
         version = self._version(account, form, language=status.shown.language)
 
-        def write() -> Response:
+        def write(at: datetime) -> Response:
             if version != status.shown:
                 self._attach(version)
                 status.versions.append(version)
-                status.version_times.append(self._clock.now())
+                status.version_times.append(at)
             return self._answer(status)
 
         return self._carry_out(self.edit_cases, write, account, None, version.text)
@@ -125,21 +135,23 @@ class Posting:
         self, cases: Cases[WriteCase], write: Write, account: Account, key: str | None, text: str
     ) -> Response:
         """Write, unless a case has it that the write is lost, and answer as the case has it."""
-        planned = cases.take(text)
+        planned, now = cases.take(text), self._clock.now()
         if planned is None:
-            return write()
+            return write(now)
         match planned.case:
             case WriteCase.STORED_LATER:
-                self._pending.append(_Pending(account=account, key=key, write=write))
+                due_at = now + timedelta(seconds=planned.seconds) if planned.seconds else None
+                pending = _Pending(account=account, key=key, write=write, due_at=due_at)
+                self._pending.append(pending)
                 return errors.gateway_timeout()
             case WriteCase.GATEWAY_TIMEOUT:
-                write()
+                write(now)
                 return errors.gateway_timeout()
             case WriteCase.REPLY_LOST:
-                return replace(write(), lost=True)
+                return replace(write(now), lost=True)
             case WriteCase.SLOW:
                 seconds = SLOW_SECONDS if planned.seconds is None else planned.seconds
-                return replace(write(), held_seconds=seconds)
+                return replace(write(now), held_seconds=seconds)
         return NOT_WRITTEN[planned.case]
 
     def _new_status(self, account: Account, form: Form, key: str | None, base_url: str) -> Status:

@@ -27,6 +27,9 @@ class Settings:
     posts_max: int | None = None
     """Posts of an account in three hours. The real one: 300."""
 
+    list_lag_seconds: int = 0
+    """How long after it is stored a status is in the list of its account's statuses."""
+
     reset_as_epoch: bool = False
     """Write the reset of a limit in seconds since 1970, as GoToSocial does."""
 

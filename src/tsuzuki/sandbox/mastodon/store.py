@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import islice
 
 from tsuzuki.model.clock import Clock
@@ -89,8 +90,10 @@ class Store:
             raise not_found()
         return found
 
-    def page(self, account: Account, viewer: Account | None, form: Form) -> list[Status]:
-        """A page of an account's statuses, newest first.
+    def page(
+        self, account: Account, viewer: Account | None, form: Form, *, until: datetime
+    ) -> list[Status]:
+        """A page of an account's statuses of up to a moment, newest first.
 
         `since_id` gives the newest ones after it, `min_id` those that follow it at once.
         """
@@ -101,7 +104,10 @@ class Store:
         found = (
             one
             for one in (own if upwards else reversed(own))
-            if low < one.id < (high or one.id + 1) and _wanted(one, form) and _visible(one, viewer)
+            if low < one.id < (high or one.id + 1)
+            and one.created_at <= until
+            and _wanted(one, form)
+            and _visible(one, viewer)
         )
         page = list(islice(found, page_size(form)))
         return page[::-1] if upwards else page

@@ -46,9 +46,11 @@ def last_use(tree: IndexedTree, source: str) -> bool:
     """Whether the last use of `target` in a file that imports it is exact."""
     tree.write({"lib.py": "target = 1\n", "user.py": f"from lib import target\n\n{source}\n"})
     tree.index()
-    found = find_references(tree.files(), ReferenceQuery(name="target"))
-    line = max(one.line for one in found if one.path == "user.py")
-    return {one.confidence.is_exact for one in found if one.line == line} == {True}
+    found = find_references(tree.files(), ReferenceQuery(name="target")).uses
+    last = max(
+        (one for one in found if one.path == "user.py"), key=lambda one: (one.line, one.column)
+    )
+    return last.confidence.is_exact
 
 
 @pytest.mark.parametrize("source", LOCAL)
@@ -83,7 +85,7 @@ def test_an_import_counts_where_it_gives_the_name(
     module = "def target(): ...\n"
     tree.write({"pkg/lib.py": module, "user.py": source})
     tree.index()
-    found = find_references(tree.files(), ReferenceQuery(name="target"))
+    found = find_references(tree.files(), ReferenceQuery(name="target")).uses
     assert [one.confidence.is_exact for one in found][-1] is is_exact
 
 
@@ -91,7 +93,7 @@ def test_an_import_of_the_standard_library_is_none_of_a_file_of_the_tree(tree: I
     module = "class Stream: ...\n"
     tree.write({"pkg/io.py": module, "user.py": "from io import Stream\nStream()\n"})
     tree.index()
-    found = find_references(tree.files(), ReferenceQuery(name="Stream"))
+    found = find_references(tree.files(), ReferenceQuery(name="Stream")).uses
     assert [one.confidence.is_exact for one in found] == [False, False]
 
 
@@ -105,7 +107,7 @@ def test_a_module_of_the_tree_is_no_variable_of_another(tree: IndexedTree) -> No
         }
     )
     tree.index()
-    found = find_references(tree.files(), ReferenceQuery(name="config"))
+    found = find_references(tree.files(), ReferenceQuery(name="config")).uses
     assert [one.confidence.is_exact for one in found] == [False, False, False]
 
 
@@ -118,7 +120,7 @@ def test_a_part_of_a_modules_name_is_no_use_of_a_function(tree: IndexedTree) -> 
         }
     )
     tree.index()
-    found = find_references(tree.files(), ReferenceQuery(name="target"))
+    found = find_references(tree.files(), ReferenceQuery(name="target")).uses
     assert [(one.line, one.confidence.is_exact) for one in found] == [(1, False), (2, False)]
 
 
@@ -140,5 +142,5 @@ def test_functions_of_javascript_bind_names_too(
 ) -> None:
     tree.write({"lib.js": "export const target = 1\n", name: source})
     tree.index()
-    found = find_references(tree.files(), ReferenceQuery(name="target"))
+    found = find_references(tree.files(), ReferenceQuery(name="target")).uses
     assert [one.confidence.is_exact for one in found if one.line == 2][-1] is is_exact

@@ -3,9 +3,9 @@
 import pytest
 
 from collectors.codeindex.answers.indexed_tree import IndexedTree
+from tsuzuki.collectors.codeindex.answers.confidence import Confidence
 from tsuzuki.collectors.codeindex.answers.read import resolve_symbol
 from tsuzuki.collectors.codeindex.answers.references import (
-    Confidence,
     Reference,
     ReferenceQuery,
     find_references,
@@ -34,7 +34,7 @@ def local():
 
 
 def references(tree: IndexedTree, name: str, **query: object) -> list[Reference]:
-    return find_references(tree.files(), ReferenceQuery(name=name, **query))  # type: ignore[arg-type]
+    return find_references(tree.files(), ReferenceQuery(name=name, **query)).uses  # type: ignore[arg-type]
 
 
 def by_line(found: list[Reference]) -> dict[str, Confidence]:
@@ -162,7 +162,7 @@ def test_of_30_definitions_in_three_languages_none_is_guessed(tree: IndexedTree)
                 "a/b.go": "package a\n\nfunc B() { Help() }\n",
             },
             "Help",
-            {"a/b.go:3": Confidence.ONLY_DEFINITION},
+            {"a/b.go:3": Confidence.SAME_PACKAGE},
         ),
         (
             {

@@ -141,7 +141,7 @@ def test_new_changed_and_removed_files_count_at_once(
     found = answers.search("alpha", lines=False)
     assert [one.symbol.name_path for one in found.value.names.found] == ["alpha_two"]  # type: ignore[union-attr]
     assert found.index.reread == 2
-    assert {one.path for one in answers.references("beta").value} == {"b.py", "new.py"}
+    assert {one.path for one in answers.references("beta").value.uses} == {"b.py", "new.py"}
     assert answers.read(["gamma_two"]).value[0].start == 2
     with pytest.raises(NotFound):
         answers.read(["gamma"])

@@ -116,9 +116,12 @@ def test_answers_are_about_the_part_that_is_meant(
     build()
     found = trees(index_folder, tree)
     shop = found.answers(Tree(root=tree, scope="shop"))
-    assert {one.path for one in shop.references("total").value} == {"shop/cart.py", "shop/sums.py"}
+    assert {one.path for one in shop.references("total").value.uses} == {
+        "shop/cart.py",
+        "shop/sums.py",
+    }
     top = found.answers(Tree(root=tree, scope="main.py"))
-    assert top.references("total").value == []
+    assert top.references("total").value.uses == []
     assert [one.symbol.name for one in top.outline().value] == ["main"]
     assert {one.path for one in shop.map().value} == {"shop/cart.py", "shop/sums.py"}
     elsewhere = top.search("total").value

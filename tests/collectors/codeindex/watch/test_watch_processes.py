@@ -133,8 +133,8 @@ def in_namespace(*command: str) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.parametrize(
     ("limit", "words"),
     [
-        ("watches", "OS file watch limit reached"),
-        ("instances", "Too many open files"),
+        ("watches", "limit of watched folders"),
+        ("instances", "limit of inotify instances"),
     ],
 )
 def test_a_real_limit_of_the_system_is_named(tree: Path, limit: str, words: str) -> None:

@@ -1,6 +1,7 @@
 """A watcher brings the index to each change of the tree, in one build for a burst, and lives through what happens to
 the tree, to the index and to the system."""
 
+import errno
 import os
 import shutil
 import threading
@@ -13,14 +14,16 @@ from collectors.codeindex.conftest import git
 from collectors.codeindex.watch.watched import Watched, write
 from support.waiting import wait_until
 from tsuzuki.collectors.codeindex import build as build_module
+from tsuzuki.collectors.codeindex import doubt
 from tsuzuki.collectors.codeindex.build_job import JOB_ID
+from tsuzuki.collectors.codeindex.build_jobs import TIMER_NAME
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE, index_path
 from tsuzuki.collectors.codeindex.scan import Scan, scan_tree
 from tsuzuki.collectors.codeindex.service import watcher as watcher_module
 from tsuzuki.collectors.codeindex.service.builds import Builds
 from tsuzuki.collectors.codeindex.service.watcher import Watcher, WatchState
 from tsuzuki.collectors.codeindex.watch import notifier as notifier_module
-from tsuzuki.collectors.codeindex.watch.notifier import RustNotify
+from tsuzuki.collectors.codeindex.watch.inotify import Inotify
 from tsuzuki.model.errors import Conflict
 
 
@@ -29,6 +32,11 @@ def kind(request: pytest.FixtureRequest, tree: Path) -> str:
     if request.param == "git":
         git(tree, "init", "--quiet")
     return str(request.param)
+
+
+def threads() -> set[threading.Thread]:
+    """Those at work, without the timer that forgets ended builds."""
+    return {one for one in threading.enumerate() if one.name != TIMER_NAME}
 
 
 @pytest.mark.usefixtures("kind")
@@ -130,11 +138,12 @@ def test_links_are_not_followed_out_of_the_tree_or_in_a_loop(
 ) -> None:
     asked: list[str] = []
 
-    def recorded(paths: list[str], *options: object) -> RustNotify:
-        asked.extend(paths)
-        return RustNotify(paths, *options)  # type: ignore[arg-type] -- handed on as they came
+    class Recorded(Inotify):
+        def add(self, folder: str) -> int:
+            asked.append(folder)
+            return super().add(folder)
 
-    monkeypatch.setattr(notifier_module, "RustNotify", recorded)
+    monkeypatch.setattr(notifier_module, "Inotify", Recorded)
     write(tmp_path, "outside/secret.py", "secret")
     (tree / "loop").symlink_to(".")
     (tree / "out").symlink_to(tmp_path / "outside")
@@ -192,18 +201,24 @@ def test_at_the_limit_of_watches_it_polls_says_so_and_returns_when_it_can(
 ) -> None:
     limit = 2
 
-    def limited(paths: list[str], *options: object) -> RustNotify:
-        if len(paths) > limit:
-            raise OSError('OS file watch limit reached. about ["/x"] (Error { kind: … })')
-        return RustNotify(paths, *options)  # type: ignore[arg-type] -- handed on as they came
+    class Limited(Inotify):
+        def __init__(self) -> None:
+            super().__init__()
+            self._added: set[int] = set()
 
-    monkeypatch.setattr(notifier_module, "RustNotify", limited)
+        def add(self, folder: str) -> int:
+            if len(self._added) >= limit:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._added.add(super().add(folder))
+            return super().add(folder)
+
+    monkeypatch.setattr(notifier_module, "Inotify", Limited)
     monkeypatch.setattr(notifier_module, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(watcher_module, "RENEW_SECONDS", 0.2)
     with Watched(tree, builds).resting() as watched:
         write(tree, "more/than/before.py", "more")
         told = watched.state(WatchState.POLLING)
-        assert "OS file watch limit reached. On Linux, raise fs.inotify" in str(told.note)
+        assert "limit of watched folders is reached. Raise fs.inotify" in str(told.note)
         watched.built_until(lambda found: ("more/than/before.py", "more") in found)
         write(tree, "main.py", "polled")
         watched.built_until(lambda found: ("main.py", "polled") in found)
@@ -237,11 +252,11 @@ def test_one_watcher_of_a_tree_works_and_the_next_takes_over(
 def test_closing_leaves_no_thread_and_no_file(
     tree: Path, builds: Builds, index_folder: Path
 ) -> None:
-    before = threading.active_count()
+    before = threads()
     with Watched(tree, builds).resting() as watched:
         pass
     assert watched.watcher.state is WatchState.CLOSED
-    assert threading.active_count() == before
+    assert threads() == before
     assert [one.suffix for one in index_folder.iterdir()] == [".sqlite"]
 
 
@@ -258,10 +273,10 @@ def test_closing_cancels_the_build_that_runs(
             on_tick()
 
     monkeypatch.setattr(build_module, "scan_tree", scan_for_ever)
-    before = threading.active_count()
+    before = threads()
     with Watched(tree, builds):
         assert is_scanning.wait(120)
-    assert threading.active_count() == before
+    assert threads() == before
     job = builds.status(tree).job
     assert job is not None
     assert (job.status, job.error) == ("failed", "cancelled")
@@ -335,23 +350,48 @@ def test_index_files_in_the_tree_do_not_keep_it_busy(tree: Path) -> None:
 def test_another_build_of_the_tree_is_waited_for(
     tree: Path, builds: Builds, index_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go_on = threading.Event()
+    has_scanned, go_on = threading.Event(), threading.Event()
 
-    def scan_when_told(root: Path, **_options: object) -> Scan:
+    def scan_and_wait(root: Path, **_options: object) -> Scan:
         found = scan_tree(root)
+        has_scanned.set()
         go_on.wait(120)
         return found
 
     with Watched(tree, builds).resting() as watched:
-        monkeypatch.setattr(build_module, "scan_tree", scan_when_told)
+        monkeypatch.setattr(build_module, "scan_tree", scan_and_wait)
         other = Builds(environ={FOLDER_VARIABLE: str(index_folder)}, workers=1)
         started = other.start(tree)
+        assert has_scanned.wait(120)
         write(tree, "main.py", "changed")
         building = watched.state(WatchState.BUILDING)
         assert building.job is not None
         assert building.job.id == started.id
         go_on.set()
         watched.built_until(lambda found: ("main.py", "changed") in found)
+
+
+def test_the_end_of_another_build_that_has_seen_the_change_is_reported(
+    tree: Path, builds: Builds, index_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+
+    def wait_and_scan(root: Path, **_options: object) -> Scan:
+        go_on.wait(120)
+        return scan_tree(root)
+
+    monkeypatch.setattr(doubt, "TICK_NS", 0)
+    with Watched(tree, builds).resting() as watched:
+        monkeypatch.setattr(build_module, "scan_tree", wait_and_scan)
+        other = Builds(environ={FOLDER_VARIABLE: str(index_folder)}, workers=1)
+        started = other.start(tree)
+        write(tree, "main.py", "changed")
+        watched.state(WatchState.BUILDING)
+        go_on.set()
+        ended = watched.state(WatchState.WATCHING)
+        assert ended.job is not None
+        assert (ended.job.id, ended.job.status) == (started.id, "completed")
+        assert ("main.py", "changed") in watched.symbols()
 
 
 def test_closing_cancels_no_build_that_was_asked_for(

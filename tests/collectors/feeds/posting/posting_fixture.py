@@ -14,9 +14,10 @@ from support.factories import add_worker, create_run, take_lead
 from support.moving_clock import MovingClock
 from tsuzuki.collectors.feeds.channels.protocol import PostBody
 from tsuzuki.collectors.feeds.options import FeedsSection
-from tsuzuki.collectors.feeds.posting import Posting, PostOutcome, Settled
-from tsuzuki.collectors.feeds.queries import posts
+from tsuzuki.collectors.feeds.posting import Posting, PostOutcome
+from tsuzuki.collectors.feeds.queries import posts, unsettled_posts
 from tsuzuki.collectors.feeds.queries.posts import ChangedPost, Post
+from tsuzuki.collectors.feeds.settling import Settled, Settling
 from tsuzuki.collectors.feeds.tables import PostKind, feed_posts, feeds, item_details, items
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.engine.run_context import RunContext, StopSignal
@@ -39,6 +40,9 @@ from tsuzuki.store.sql.database import Connection, Database
 WORKER = "host-1-aaaa"
 JOB = "news"
 TIMEOUT = 5.0
+LOOK_PAUSES = (60, 300)
+"""A post is sent again after two looks that did not find it, after these pauses."""
+
 ON_SQLITE = pytest.mark.parametrize("dialect", ["sqlite"])
 """What depends on the server alone is not tried with each database."""
 
@@ -71,7 +75,7 @@ class PostingRun:
     output: OutputBuffer
     sent: list[int] = field(default_factory=list)
     failed: list[int] = field(default_factory=list)
-    released: list[int] = field(default_factory=list)
+    freed: list[int] = field(default_factory=list)
 
     def intend(
         self, number: int, text: str = "A summary.", *, account: str = "default", **options: Any
@@ -87,6 +91,10 @@ class PostingRun:
                 **{"content_hash": "hash 1", **options},
             )
 
+    def intend_again(self, post: Post) -> Post:
+        with self.context.transaction() as connection:
+            return self.posting.intend_again(connection, post)
+
     def change(self, number: int, kind: PostKind, change: ChangedPost, text: str) -> PostOutcome:
         post = self.intend(number, text, kind=kind, change=change, content_hash=change.content_hash)
         return self.send(post)
@@ -98,7 +106,26 @@ class PostingRun:
         return self.send(self.intend(number, **options)).state
 
     def settle(self) -> Settled:
-        return self.posting.settle(on_sent=self._on_sent, on_released=self._on_released)
+        """As at the start of a run."""
+        database = self.fixture.database
+        with self.context.transaction() as connection:
+            now = database.now(connection)
+            unsettled_posts.note_interrupted(connection, JOB, now=now)
+        return Settling(
+            run=self.context,
+            database=database,
+            posting=self.posting,
+            on_sent=self._on_sent,
+            on_freed=self._on_freed,
+        ).settle()
+
+    def settle_after_looks(self) -> Settled:
+        """As at the start of the run that looks for the second time after a pause."""
+        self.settle()
+        for seconds in LOOK_PAUSES:
+            self.fixture.clock.advance(seconds)
+            settled = self.settle()
+        return settled
 
     def changes(self) -> list[ChangedPost]:
         database = self.fixture.database
@@ -126,8 +153,8 @@ class PostingRun:
     def _on_failed(self, _connection: Connection, outcome: PostOutcome) -> None:
         self.failed.append(outcome.post.item_id)
 
-    def _on_released(self, _connection: Connection, post: Post) -> None:
-        self.released.append(post.item_id)
+    def _on_freed(self, _connection: Connection, post: Post) -> None:
+        self.freed.append(post.item_id)
 
 
 @dataclass

@@ -104,7 +104,12 @@ def test_a_change_is_told_once_though_an_answer_is_lost(
         cases.add(case)
         (change,) = run.changes()
         outcome = run.change(1, kind, change, f"Now {content_hash}")
-        assert outcome.state is OutboxState.SENT
+        if case is WriteCase.REQUEST_LOST:
+            assert outcome.state is OutboxState.UNSETTLED
+            run.settle_after_looks()
+            assert run.send(run.intend_again(outcome.post)).state is OutboxState.SENT
+        else:
+            assert outcome.state is OutboxState.SENT
     told = [body_of(1, f"Now {one}").text for one in ("hash 2", "hash 3")]
     if kind is PostKind.EDIT:
         assert [version.text for version in news.mastodon.statuses[0].versions[1:]] == told

@@ -6,11 +6,10 @@ import pytest
 
 from tsuzuki.collectors.feeds.channels import mastodon
 from tsuzuki.collectors.kit.outbox import OutboxState
-from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.mastodon import KeyMode, WriteCase
 
-from .posting_fixture import ON_SQLITE, TIMEOUT, PostingFixture, PostingRun, body_of, link
+from .posting_fixture import ON_SQLITE, PostingFixture, PostingRun, body_of, link
 
 NUMBER = 1
 
@@ -40,25 +39,29 @@ def test_the_posts_of_a_run_go_over_one_connection(news: PostingFixture) -> None
 
 # --- what is lost ---------------------------------------------------------------------------------
 
-LOSSES = [
-    None,
-    WriteCase.REPLY_LOST,
-    WriteCase.REQUEST_LOST,
-    WriteCase.GATEWAY_TIMEOUT,
-    WriteCase.SERVER_ERROR,
-    WriteCase.UNAVAILABLE,
-]
+IS_STORED = {
+    WriteCase.REPLY_LOST: True,
+    WriteCase.REQUEST_LOST: False,
+    WriteCase.GATEWAY_TIMEOUT: True,
+    WriteCase.SERVER_ERROR: False,
+    WriteCase.UNAVAILABLE: False,
+}
 
 
 @ON_SQLITE
-@pytest.mark.parametrize("loss", LOSSES)
-def test_one_status_whatever_is_lost(news: PostingFixture, loss: WriteCase | None) -> None:
+@pytest.mark.parametrize(("loss", "is_stored"), IS_STORED.items())
+def test_one_status_whatever_is_lost(
+    news: PostingFixture, loss: WriteCase, *, is_stored: bool
+) -> None:
     run = news.start()
     for number, mode in enumerate(KeyMode):
         news.mastodon.settings.key_mode = mode
-        if loss:
-            news.mastodon.post_cases.add(loss)
-        assert run.post(number) is OutboxState.SENT
+        news.mastodon.post_cases.add(loss)
+        state = run.post(number)
+        assert state is (OutboxState.SENT if is_stored else OutboxState.UNSETTLED)
+        if not is_stored:
+            assert len(run.settle_after_looks().released) == 1
+            assert run.post(number) is OutboxState.SENT
         assert news.texts() == [body_of(one).text for one in range(number + 1)]
         assert run.sent[-1] == news.item(number)
     assert len(run.sent) == len(KeyMode)
@@ -94,9 +97,9 @@ def test_one_status_wherever_its_run_dies(
         dead.end()
         assert news.state(NUMBER) == "sending"
         run = news.start()
-        settled = run.settle()
-        assert settled.unsettled == ()
-        assert len(settled.sent) == (0 if crash is crash_before_sending else 1)
+        is_sent = crash is not crash_before_sending
+        settled = run.settle() if is_sent else run.settle_after_looks()
+        assert len(settled.sent if is_sent else settled.released) == 1
         assert run.post(NUMBER) is OutboxState.SENT
         assert len(news.texts()) == count
         assert set(run.sent) == {news.item(NUMBER)}
@@ -109,44 +112,27 @@ def test_a_post_of_a_run_that_goes_on_is_not_touched(news: PostingFixture) -> No
     first = news.start()
     post = first.intend(1)
     second = news.start()
-    assert second.settle().released == ()
+    assert second.settle().released == []
     assert second.post(1) is OutboxState.SENDING
     assert news.texts() == []
     assert first.send(post).state is OutboxState.SENT
 
 
 @ON_SQLITE
-def test_an_absent_post_is_believed_absent_only_when_nothing_can_be_under_way(
+def test_an_absent_post_is_believed_absent_only_at_the_second_look_after_a_pause(
     news: PostingFixture,
 ) -> None:
     dead = news.start()
     post = dead.intend(1)
     dead.end()
-    started = news.clock.monotonic()
     run = news.start()
+    for seconds in (0, 30, 30, 60, 239):
+        news.clock.advance(seconds)
+        run.settle()
+        assert (run.freed, news.state(1)) == ([], "unsettled")
     news.clock.advance(1)
     run.settle()
-    assert news.clock.monotonic() >= started + TIMEOUT
-    assert run.released == [post.item_id]
-
-
-@ON_SQLITE
-def test_what_is_stored_after_the_answer_is_found_before_a_second_try(
-    news: PostingFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    news.mastodon.settings.key_mode = KeyMode.IGNORED
-    news.mastodon.post_cases.add(WriteCase.STORED_LATER)
-    run = news.start()
-    wait = news.clock.wait
-
-    def wait_and_store(event: object, seconds: float) -> bool:
-        news.mastodon.store_pending()
-        return wait(event, seconds)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(news.clock, "wait", wait_and_store)
-    assert run.post(1) is OutboxState.SENT
-    news.mastodon.store_pending()
-    assert news.texts() == [body_of(1).text]
+    assert (run.freed, news.state(1)) == ([post.item_id], "intended")
 
 
 @ON_SQLITE
@@ -157,6 +143,7 @@ def test_what_is_stored_much_later_is_left_and_found_by_the_next_run(news: Posti
     assert first.failed == [news.item(1)]
     first.end()
     news.mastodon.store_pending()
+    news.clock.advance(60)
     run = news.start()
     assert [post.item_id for post in run.settle().sent] == [news.item(1)]
     assert news.texts() == [body_of(1).text]
@@ -168,31 +155,16 @@ def test_a_server_that_is_down_leaves_the_post_for_the_next_run(news: PostingFix
     first = news.start()
     assert first.post(1) is OutboxState.UNSETTLED
     assert first.post(1) is OutboxState.UNSETTLED
-    settled = first.settle()
-    assert len(settled.unsettled) == 1
+    news.clock.advance(60)
+    assert len(first.settle().unsettled) == 1
     first.end()
     news.server.faults.clear()
-    news.clock.advance(60)
     run = news.start()
-    assert len(run.settle().released) == 1
+    for seconds in (300, 900):
+        news.clock.advance(seconds)
+        settled = run.settle()
+    assert len(settled.released) == 1
     assert run.post(1) is OutboxState.SENT
-    assert len(news.texts()) == 1
-
-
-@ON_SQLITE
-def test_a_run_that_is_stopped_while_it_waits_leaves_the_post_to_the_next(
-    news: PostingFixture,
-) -> None:
-    news.mastodon.post_cases.add(WriteCase.REQUEST_LOST)
-    run = news.start()
-    post = run.intend(1)
-    run.context._stop_signal.set()
-    with pytest.raises(RunStopped):
-        run.send(post)
-    run.end()
-    next_run = news.start()
-    next_run.settle()
-    assert next_run.post(1) is OutboxState.SENT
     assert len(news.texts()) == 1
 
 
@@ -222,7 +194,9 @@ def test_the_look_back_goes_through_pages_and_stops_at_the_intent(
     for number in range(300, 310):
         dead.post(number)
     dead.end()
-    assert [one.id for one in news.start().settle().unsettled] == [post.id]
+    run = news.start()
+    assert [one.id for one in run.settle().unsettled] == [post.id]
+    assert run.freed == [post.item_id], "a person is to look"
 
 
 @ON_SQLITE
@@ -237,7 +211,7 @@ def test_an_earlier_post_of_the_link_by_hand_and_a_reply_to_it_are_not_taken_for
     run.intend(1)
     run.end()
     next_run = news.start()
-    assert len(next_run.settle().released) == 1
+    assert len(next_run.settle_after_looks().released) == 1
     assert next_run.post(1) is OutboxState.SENT
     assert len(news.texts()) == 3
 
@@ -250,13 +224,13 @@ def test_the_post_of_another_item_is_not_taken_for_it(
     run.intend(1002)
     run.end()
     next_run = news.start()
-    assert len(next_run.settle().released) == 1
+    assert len(next_run.settle_after_looks().released) == 1
     assert next_run.post(1002) is OutboxState.SENT
     # Even where the links are the same to the receiver.
     monkeypatch.setattr(mastodon, "link_key", lambda _url: "")
     next_run.intend(1003)
     next_run.end()
-    assert len(news.start().settle().released) == 1
+    assert len(news.start().settle_after_looks().released) == 1
 
 
 @ON_SQLITE

@@ -74,8 +74,9 @@ def test_an_unknown_outcome_is_left_to_a_person(
 ) -> None:
     receiver.faults.add(fault)
     run = hooked.start()
-    assert run.post(1, account="hook") is OutboxState.UNSETTLED
-    assert len(run.settle().unsettled) == 1
+    outcome = run.send(run.intend(1, account="hook"))
+    assert (outcome.state, outcome.post.next_look_at) == (OutboxState.UNSETTLED, None)
+    assert run.settle_after_looks().released == []
     assert run.post(1, account="hook") is OutboxState.UNSETTLED
     assert len(receiver.requests) == 1
 
@@ -85,6 +86,10 @@ def test_an_idempotent_receiver_gets_it_again_under_the_same_id(
 ) -> None:
     receiver.faults.add(Fault(kind=FaultKind.RESET))
     run = hooked.start()
+    assert run.post(1, account="idempotent") is OutboxState.UNSETTLED
+    assert run.settle().released == []
+    hooked.clock.advance(60)
+    assert len(run.settle().released) == 1
     assert run.post(1, account="idempotent") is OutboxState.SENT
     first, second = (seen.request.headers["webhook-id"] for seen in receiver.requests)
     assert first == second

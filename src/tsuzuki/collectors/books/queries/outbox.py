@@ -1,16 +1,27 @@
 """Mails: statements over `book_mails`, which is an outbox (`kit.outbox`), and `book_deliveries`.
 
 A book belongs to at most one mail of a job, by the key of `book_deliveries`; the row is written before
-anything is sent and never taken back.
+anything is sent. Only a person takes it back, for mails that were sent (`forget_sent`).
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Integer, Text, bindparam, func, insert, select
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Integer,
+    Text,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+)
 from sqlalchemy.engine import Dialect
 
 from tsuzuki.collectors.books.book import Book
@@ -66,6 +77,23 @@ _OF_RUN = (
     )
     .order_by(book_mails.c.id)
     .limit(bindparam("most", type_=BigInteger()))
+)
+_OF_JOB = book_mails.c.job_name == bindparam("job", type_=Text())
+_SENT = select(book_mails.c.id).where(_OF_JOB, book_mails.c.state == OutboxState.SENT.value)
+_OF_SENT = (
+    book_deliveries.c.job_name == bindparam("job", type_=Text()),
+    book_deliveries.c.mail_id.in_(_SENT),
+)
+_COUNT_SENT = (
+    select(book_deliveries.c.mail_id, func.count())
+    .where(*_OF_SENT)
+    .group_by(book_deliveries.c.mail_id)
+)
+_FORGET_SENT = delete(book_deliveries).where(*_OF_SENT).returning(book_deliveries.c.mail_id)
+_NOT_SENT = (
+    select(book_mails)
+    .where(_OF_JOB, book_mails.c.state != OutboxState.SENT.value)
+    .order_by(book_mails.c.id)
 )
 _UNSETTLED = (
     select(book_mails.c.id)
@@ -166,6 +194,22 @@ def find(
 def unsettled(connection: Connection, job_name: str) -> list[int]:
     """The mails of a job that wait for a person's word, oldest first."""
     return list(execute(connection, _UNSETTLED, {"job": job_name}).scalars())
+
+
+def count_sent_books(connection: Connection, job_name: str) -> dict[int, int]:
+    """How many books each mail of a job holds that was sent."""
+    return dict(execute(connection, _COUNT_SENT, {"job": job_name}).all())
+
+
+def forget_sent(connection: Connection, job_name: str) -> dict[int, int]:
+    """Forget which books the sent mails of a job held: they count as not mailed. A mail that is being sent at this
+    moment, or whose delivery is open, keeps its books. Answers how many there were, by mail."""
+    return Counter(execute(connection, _FORGET_SENT, {"job": job_name}).scalars())
+
+
+def not_sent(connection: Connection, job_name: str) -> list[Mail]:
+    """The mails of a job that are intended, being sent, refused or unsettled, oldest first."""
+    return [_mail(row) for row in execute(connection, _NOT_SENT, {"job": job_name}).mappings()]
 
 
 def oldest_intended(connection: Connection, job_name: str) -> Mail | None:

@@ -4,6 +4,7 @@ Found by a scan, so a definition that was written a moment ago is found too. Bey
 then a build is what is needed.
 """
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
@@ -13,7 +14,7 @@ from tsuzuki.collectors.codeindex.git import GitListing
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.queries import files as stored_files
 from tsuzuki.collectors.codeindex.queries.files import KnownFile
-from tsuzuki.collectors.codeindex.scan import ScannedFile, scan_tree
+from tsuzuki.collectors.codeindex.scan import Scan, ScannedFile, scan_tree
 
 PARSED_FILES_MAX = 200
 """About a second of parsing."""
@@ -26,22 +27,53 @@ class TreeChanges:
     """`paths` are to be looked at beside what the index says; `pending` files differ from it and are not. `listed` is
     what git lists of what was scanned."""
 
-    scanned: list[str] = field(default_factory=list)
-    listed: list[str] = field(default_factory=list)
+    scanned: Collection[str] = ()
+    listed: Collection[str] = ()
     paths: list[str] = field(default_factory=list)
     pending: int = 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Walk:
+    """A whole tree beside the index: the files that the index may not have as they are are `suspects`."""
+
+    scan: Scan
+    readable: list[ScannedFile]
+    suspects: list[ScannedFile]
+    known: Mapping[str, KnownFile]
+
+
 def tree_changes(files: FreshFiles) -> TreeChanges:
-    """Compare the tree with the index."""
+    """Compare the whole tree with the index."""
+    return changes_of_walk(files, walk_tree(files))
+
+
+def walk_tree(files: FreshFiles) -> Walk:
     listing = GitListing(files.root)  # while the index is read
     known = stored_files.known_files(files.connection) if files.connection else {}
     scan = scan_tree(files.root, listing=listing)
-    scanned = [file for file in scan.files if file.problem is None]
-    found = TreeChanges(scanned=[file.path for file in scanned], listed=scan.listed)
-    if files.connection is None:
-        return found
-    suspects = [file for file in scanned if _may_differ(file, known.get(file.path))]
+    readable = [file for file in scan.files if file.problem is None]
+    suspects = suspects_of(readable, known) if files.connection else []
+    return Walk(scan=scan, readable=readable, suspects=suspects, known=known)
+
+
+def changes_of_walk(files: FreshFiles, walk: Walk) -> TreeChanges:
+    found = TreeChanges(scanned=[file.path for file in walk.readable], listed=walk.scan.listed)
+    return compared(files, found, walk.suspects, walk.known)
+
+
+def suspects_of(files: Iterable[ScannedFile], known: Mapping[str, KnownFile]) -> list[ScannedFile]:
+    """The files that the index may not have as they are."""
+    return [file for file in files if _may_differ(file, known.get(file.path))]
+
+
+def compared(
+    files: FreshFiles,
+    found: TreeChanges,
+    suspects: Sequence[ScannedFile],
+    known: Mapping[str, KnownFile],
+) -> TreeChanges:
+    """The same with the suspects that really differ from the index, or only their number if they are too many."""
     readable = [one for one in suspects if language_of(one.path, b"") or one.path in known]
     new = sum(one.path not in known for one in readable)
     paths: list[str] = []

@@ -17,10 +17,10 @@ from typing import Generic, TypeVar, cast
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles, ParsedFiles
 from tsuzuki.collectors.codeindex.answers.git_state import (
     GitState,
-    git_folder_of,
     git_state,
     lock_age_seconds,
 )
+from tsuzuki.collectors.codeindex.git_folder import git_folder_of
 from tsuzuki.collectors.codeindex.queries import lookups
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import TsuzukiError
@@ -48,14 +48,17 @@ def answer_consistently(
     make: Callable[[FreshFiles], Value],
     *,
     clock: Clock,
+    prepare: Callable[[], None] = lambda: None,
 ) -> ConsistentAnswer[Value]:
-    """Call `make` until the tree was the same before and after it, for ten seconds at most."""
+    """Call `make` until the tree was the same before and after it, for ten seconds at most. `prepare` is called each
+    time before the index is read."""
     folder = git_folder_of(root)
     deadline = clock.monotonic() + SECONDS_MAX
     parsed: ParsedFiles = {}
     while True:
         before = _wait_for_git(folder, clock)
         files = FreshFiles(root, connection, parsed)
+        prepare()
         refusal, value = None, None
         with _snapshot(connection):
             try:

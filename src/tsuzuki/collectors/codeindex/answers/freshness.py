@@ -17,7 +17,7 @@ from tsuzuki.collectors.codeindex.answers.source_file import (
     read_source,
     signature_of,
 )
-from tsuzuki.collectors.codeindex.answers.symbol import Site, Symbol
+from tsuzuki.collectors.codeindex.answers.symbol import Symbol
 from tsuzuki.collectors.codeindex.extract import EXTRACTOR_VERSION
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.parse import content_hash
@@ -33,7 +33,7 @@ ParsedFiles: TypeAlias = dict[tuple[str, bytes], ParsedNow]
 
 @dataclass(frozen=True)
 class FreshFile:
-    """A file as it is now, with its definitions and references."""
+    """A file as it is now, with its definitions."""
 
     path: str
     source: SourceFile
@@ -74,13 +74,6 @@ class FreshFile:
     def as_parsed_file(self) -> ParsedFile | None:
         """For the index; None if the file could not be parsed."""
         return self._parsed.as_parsed_file(self.path, self.source)
-
-    def sites(self, name: str) -> list[Site]:
-        """Where this file uses `name`."""
-        if self.stored is None or self.connection is None:
-            return [site for site in self._parsed.sites if site.name == name]
-        rows = lookups.references_of_file(self.connection, self.stored.id, name)
-        return [Site(path=self.path, language=self.language, **row._asdict()) for row in rows]
 
 
 class FreshFiles:
@@ -134,9 +127,8 @@ class FreshFiles:
         )
 
     def _fresh(self, path: str) -> FreshFile | None:
-        where = self.root / path
-        signature = signature_of(where)
-        source = read_source(where, bytes_max=QUOTED_BYTES_MAX) if signature else None
+        signature = signature_of(self.root / path)
+        source = read_source(self.root, path, bytes_max=QUOTED_BYTES_MAX) if signature else None
         self._signatures[path] = source.signature if source else signature
         if source is None:
             return None

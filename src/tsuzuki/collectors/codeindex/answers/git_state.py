@@ -4,8 +4,11 @@ Git holds `index.lock` while it writes files, and replaces `index` when all are 
 no lock and the same `index` and `HEAD` before and after it read its files saw one tree only.
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
+
+from tsuzuki.collectors.codeindex.git_folder import file_text, git_folder_of, start_of
 
 
 @dataclass(frozen=True)
@@ -19,24 +22,8 @@ class GitState:
 
 NO_GIT = GitState(locked=False)
 COMMIT_LENGTH = 12
-
-
-def git_folder_of(root: Path) -> Path | None:
-    """The folder with `HEAD` and `index` of this checkout; None if `root` is inside none."""
-    for folder in (root, *root.parents):
-        entry = folder / ".git"
-        if entry.is_dir():
-            return entry
-        if entry.is_file():
-            return _linked_folder(entry)
-    return None
-
-
-def _linked_folder(entry: Path) -> Path | None:
-    """A worktree's or a submodule's `.git` is a file that names the folder."""
-    text = entry.read_text(encoding="utf-8", errors="surrogateescape")
-    label, _, folder = text.strip().partition(": ")
-    return (entry.parent / folder).resolve() if label == "gitdir" and folder else None
+PACKED_BYTES_MAX = 16 * 2**20
+_COMMIT = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def git_state(folder: Path | None) -> GitState:
@@ -45,7 +32,7 @@ def git_state(folder: Path | None) -> GitState:
     return GitState(
         locked=(folder / "index.lock").exists(),
         index=_signature(folder / "index"),
-        head=_content(folder / "HEAD"),
+        head=start_of(folder / "HEAD"),
     )
 
 
@@ -54,17 +41,28 @@ def head_commit(root: Path) -> str | None:
     folder = git_folder_of(root)
     if folder is None:
         return None
-    head = _text(folder / "HEAD")
+    head = file_text(folder / "HEAD")
     label, _, name = head.partition(": ")
     if label != "ref":
-        return head[:COMMIT_LENGTH] or None
+        return _shortened(head)
+    if not _is_ref(name):
+        return None
     # Branches of a worktree are kept with the repository that it belongs to.
-    for place in (folder, folder / _text(folder / "commondir")):
-        packed = _text(place / "packed-refs").splitlines()
-        for line in (_text(place / name), *(one for one in packed if one.endswith(f" {name}"))):
-            if line:
-                return line[:COMMIT_LENGTH]
+    for place in (folder, folder / file_text(folder / "commondir")):
+        packed = file_text(place / "packed-refs", PACKED_BYTES_MAX).splitlines()
+        for line in (file_text(place / name), *(one for one in packed if one.endswith(f" {name}"))):
+            if found := _shortened(line.partition(" ")[0]):
+                return found
     return None
+
+
+def _is_ref(name: str) -> bool:
+    return name.startswith("refs/") and ".." not in name and "\0" not in name
+
+
+def _shortened(commit: str) -> str | None:
+    """None for what is not the name of a commit: the file may have been made to lead elsewhere."""
+    return commit[:COMMIT_LENGTH] if _COMMIT.fullmatch(commit) else None
 
 
 def lock_age_seconds(folder: Path, *, now: float) -> float:
@@ -81,14 +79,3 @@ def _signature(path: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return (found.st_ino, found.st_size, found.st_mtime_ns)
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
-
-
-def _text(path: Path) -> str:
-    return _content(path).decode("utf-8", "surrogateescape").strip()

@@ -12,20 +12,9 @@ from tsuzuki.collectors.codeindex.answers.symbol import Site, Symbol, family_of
 
 FUNCTION_KINDS = frozenset({"function", "method"})
 _QUOTED = r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\""
-_PYTHON_STRINGS = re.compile(rf"'''.*?'''|\"\"\".*?\"\"\"|{_QUOTED}|#[^\n]*", re.DOTALL)
+_STRINGS = re.compile(rf"'''.*?'''|\"\"\".*?\"\"\"|{_QUOTED}|#[^\n]*", re.DOTALL)
 _STRINGS = re.compile(rf"{_QUOTED}|//[^\n]*|/\*.*?\*/", re.DOTALL)
 
-_ASSIGNMENT = (
-    r"^[ \t]*[(\[]?(?:[\w.*]+(?:\[[^\]\n]*\])?[ \t]*,[ \t]*)*\*?{name}[ \t]*(?:,[^=\n]*?)?[)\]]?(?::[^=\n]+)?[ \t]*"
-    r"(?:\+|-|\*\*?|//?|%|@|&|\||\^|>>|<<)?=(?!=)"
-)
-_PYTHON = (
-    r"=[ \t]*{name}[ \t]*=(?!=)",
-    r"\bfor\s+(?:(?!\bin\b)[^:\n]){{0,200}}?\b{name}\b(?:(?!\bin\b)[^:\n]){{0,200}}?\s+in\b",
-    r"\bas\s+[(\[]?(?:\w+\s*,\s*)*{name}\b",
-    r"\blambda\b[^:\n]*\b{name}\b[^:\n]*:",
-    r"\b{name}\s*:=",
-)
 _BRACES = (
     r"\b(?:const|let|var|val|auto|local|mut)\s+[^=;\n]*?\b{name}\b",
     r"(?:^|[\s,;(]){name}\s*(?:,\s*\w+\s*)*:=",
@@ -38,8 +27,6 @@ _PARAMETER = r"[(,|]\s*(?:\*{{1,2}}|\.\.\.|&|mut\s+)*{name}\s*\??(?=[,:=)|])"
 _TYPED_PARAMETER = r"[(,]\s*[\w<>\[\].:*&? ]+[\s*&]{name}\s*(?=[,=)\[])"
 _TYPE_FIRST = frozenset({"c", "java", "csharp"})
 """Families in which a parameter is written after its type."""
-
-_OUTER = r"^[ \t]*(?:global|nonlocal)\b[^\n]*\b{name}\b"
 
 
 def is_bound_in_function(file: FreshFile, site: Site, name: str, *, outside: str = "") -> bool:
@@ -77,44 +64,13 @@ def _text_of(file: FreshFile, symbol: Symbol) -> str:
 def _binds(family: str, text: str, name: str) -> bool:
     if name not in text:
         return False
-    strings = _PYTHON_STRINGS if family == "python" else _STRINGS
-    plain = strings.sub(lambda found: "\n" * found[0].count("\n") or "''", text)
-    header = _header(plain, family)
+    plain = _STRINGS.sub(lambda found: "\n" * found[0].count("\n") or "''", text)
+    header = plain.partition("{")[0]
     if _has(_PARAMETER, header, name):
         return True
-    if family == "python":
-        return not _has(_OUTER, plain, name) and (
-            any(_has(pattern, plain, name) for pattern in _PYTHON)
-            or _assigns(plain[len(header) :], name)
-        )
     if family in _TYPE_FIRST and _has(_TYPED_PARAMETER, header, name):
         return True
     return any(_has(pattern, plain, name) for pattern in _BRACES)
-
-
-def _header(text: str, family: str) -> str:
-    """The text of a function up to its body."""
-    if family != "python":
-        return text.partition("{")[0]
-    start = text.find("def ")
-    depth = 0
-    for offset, character in enumerate(text[max(start, 0) :], max(start, 0)):
-        depth += character in "([{"
-        depth -= character in ")]}"
-        if character == ":" and depth == 0:
-            return text[: offset + 1]
-    return text
-
-
-def _assigns(body: str, name: str) -> bool:
-    pattern = re.compile(_ASSIGNMENT.format(name=re.escape(name)), re.MULTILINE)
-    return any(_is_at_depth_0(body, found.start()) for found in pattern.finditer(body))
-
-
-def _is_at_depth_0(body: str, offset: int) -> bool:
-    """Whether a line is no part of a call: `name=value` in one is an argument."""
-    before = body[:offset]
-    return all(before.count(left) <= before.count(right) for left, right in ("()", "[]", "{}"))
 
 
 def _has(pattern: str, text: str, name: str) -> bool:

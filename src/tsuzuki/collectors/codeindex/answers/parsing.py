@@ -3,11 +3,14 @@
 from dataclasses import dataclass
 
 from tsuzuki.collectors.codeindex.answers.source_file import SourceFile
-from tsuzuki.collectors.codeindex.answers.symbol import Site, Symbol
+from tsuzuki.collectors.codeindex.answers.symbol import Symbol
 from tsuzuki.collectors.codeindex.extract import (
     EXTRACTOR_VERSION,
+    LANGUAGES,
     Extracted,
     ExtractionFailed,
+    Syntax,
+    as_utf8,
     extract,
     language_of,
 )
@@ -19,17 +22,18 @@ from tsuzuki.collectors.codeindex.parse import (
     longest_line,
 )
 from tsuzuki.collectors.codeindex.parsed_file import ParsedFile
+from tsuzuki.model.clock import SystemClock
 
 LIMITS = ParseLimits()
+_CLOCK = SystemClock()
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedNow:
-    """What a file defines and uses. Without an extractor for it, or beyond a limit, nothing."""
+    """What a file defines. Without an extractor for it, or beyond a limit, nothing."""
 
     language: str = ""
     symbols: tuple[Symbol, ...] = ()
-    sites: tuple[Site, ...] = ()
     extracted: Extracted | None = None
 
     def as_parsed_file(self, path: str, source: SourceFile) -> ParsedFile | None:
@@ -47,16 +51,15 @@ class ParsedNow:
             extractor_version=EXTRACTOR_VERSION,
             symbols=self.extracted.symbol_rows,
             references=self.extracted.reference_rows,
+            words=self.extracted.words,
         )
 
 
 def parse_now(path: str, content: bytes) -> ParsedNow:
     """Extract what the content has. Content that cannot be parsed has no symbols."""
     language = language_of(path, content[:HEAD_BYTES])
-    if language is None or len(content) > LIMITS.file_bytes_max:
+    if language is None or not _is_within_limits(content):
         return ParsedNow(language=language or "")
-    if longest_line(content, LIMITS.line_bytes_max) > LIMITS.line_bytes_max:
-        return ParsedNow(language=language)
     try:
         extracted = extract(language, content, seconds_max=LIMITS.seconds_max)
     except ExtractionFailed:
@@ -66,8 +69,24 @@ def parse_now(path: str, content: bytes) -> ParsedNow:
         symbols=tuple(
             Symbol(path=path, language=language, **one._asdict()) for one in extracted.definitions
         ),
-        sites=tuple(
-            Site(path=path, language=language, **one._asdict()) for one in extracted.references
-        ),
         extracted=extracted,
+    )
+
+
+def parse_syntax(language: str, content: bytes) -> Syntax | None:
+    """The tree of a file's content; None if it cannot be parsed."""
+    if language not in LANGUAGES or not _is_within_limits(content):
+        return None
+    try:
+        text = as_utf8(content)
+        return Syntax(language, text, seconds_max=LIMITS.seconds_max, clock=_CLOCK)
+    except ExtractionFailed:
+        return None
+
+
+def _is_within_limits(content: bytes) -> bool:
+    limits = LIMITS
+    return (
+        len(content) <= limits.file_bytes_max
+        and longest_line(content, limits.line_bytes_max) <= limits.line_bytes_max
     )

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tsuzuki.collectors.codeindex.extract import ExtractionFailed, as_utf8
+from tsuzuki.collectors.codeindex.tree_files import open_below
 
 READS_MAX = 5
 
@@ -49,11 +50,11 @@ class SourceFile:
         return len(self.lines) - (self.lines[-1] == b"")
 
 
-def read_source(path: Path, *, bytes_max: int) -> SourceFile | None:
-    """Read a regular file of at most `bytes_max`; None if there is none that can be read."""
+def read_source(root: Path, path: str, *, bytes_max: int) -> SourceFile | None:
+    """Read a regular file below the root of at most `bytes_max`; None if there is none that can be read."""
     for _ in range(READS_MAX):
         try:
-            found = _read_once(path, bytes_max)
+            found = _read_once(root, path, bytes_max)
         except OSError:
             return None
         if found is not None:
@@ -69,9 +70,9 @@ def signature_of(path: Path) -> tuple[int, ...]:
         return ()
 
 
-def _read_once(path: Path, bytes_max: int) -> SourceFile | None:
+def _read_once(root: Path, path: str, bytes_max: int) -> SourceFile | None:
     """None if the file was written meanwhile."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = open_below(root, path)
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         before = os.fstat(descriptor)
         if not stat.S_ISREG(before.st_mode) or before.st_size > bytes_max:

@@ -5,18 +5,21 @@ Where git does not know the tree, or was built without Perl-compatible expressio
 
 import re
 import subprocess
+import threading
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from tsuzuki.collectors.codeindex.answers.source_file import read_source
-from tsuzuki.collectors.codeindex.git import SETTINGS, quiet_environment
+from tsuzuki.collectors.codeindex.git import LIST_SECONDS, SETTINGS, quiet_environment
 from tsuzuki.model.errors import UsageError
 
 LINE_LENGTH_MAX = 300
 BINARY_BYTES = 8000
 SCANNED_BYTES_MAX = 4 * 2**20
+CONFIRMED_BYTES_MAX = 64 * 2**20
 _NOTHING_FOUND = 1
 _ANY_LINE_END = "(*ANYCRLF)"
 """For PCRE: `$` stands before a carriage return at the end of a line too."""
@@ -89,9 +92,9 @@ def _by_git_and_scan(
     """By git what git lists; by a scan the rest, such as files of another repository inside the tree."""
     wanted = {*paths}
     if not listed.isdisjoint(wanted):
-        for found in _git_grep(root, query, expression):
-            if found.path in wanted:
-                yield found
+        rows = (row for row in _git_grep(root, query) if row.path in wanted)
+        for path, of_file in groupby(rows, key=lambda row: row.path):
+            yield from _confirmed(root, path, of_file, expression)
     yield from _scan(root, expression, [path for path in paths if path not in listed])
 
 
@@ -105,7 +108,15 @@ def _taken(lines: FoundLines, limit: int) -> tuple[list[FoundLine], bool]:
     return found, False
 
 
-def _git_grep(root: Path, query: TextQuery, expression: re.Pattern[str]) -> FoundLines:
+class _GrepRow(NamedTuple):
+    """A line as git found it."""
+
+    path: str
+    line: int
+    text: bytes
+
+
+def _git_grep(root: Path, query: TextQuery) -> Generator[_GrepRow, None, None]:
     """Lines as git finds them. A row is a path, a number and a text with NUL between; a path may have line feeds."""
     try:
         process = subprocess.Popen(  # noqa: S603 - the expression is an argument behind -e
@@ -117,6 +128,8 @@ def _git_grep(root: Path, query: TextQuery, expression: re.Pattern[str]) -> Foun
         )
     except OSError as problem:
         raise GitUnusable from problem
+    deadline = threading.Timer(LIST_SECONDS, process.kill)
+    deadline.start()
     with process:
         try:
             assert process.stdout  # noqa: S101 - we asked for a pipe
@@ -124,11 +137,12 @@ def _git_grep(root: Path, query: TextQuery, expression: re.Pattern[str]) -> Foun
             for part in process.stdout:
                 row += part
                 if row.count(b"\0") >= 2:
-                    yield _grep_row(row, expression)
+                    yield _grep_row(row)
                     row = b""
-            if process.wait() > _NOTHING_FOUND:
+            if process.wait() not in (0, _NOTHING_FOUND):
                 raise GitUnusable
         finally:
+            deadline.cancel()
             process.kill()
 
 
@@ -136,26 +150,31 @@ def _git_command(root: Path, query: TextQuery) -> list[str]:
     return [
         "git",
         *("-C", str(root), *SETTINGS),
-        *("grep", "--no-color", "--untracked", "-I", "-n", "-z"),
+        *("grep", "--no-color", "--no-column", "--no-full-name", "--untracked", "-I", "-n", "-z"),
         *(("-i",) if query.ignore_case else ()),
         "-P" if query.is_regex else "-F",
         *("-e", f"{_ANY_LINE_END}{query.text}" if query.is_regex else query.text),
     ]
 
 
-def _grep_row(row: bytes, expression: re.Pattern[str]) -> FoundLine:
+def _grep_row(row: bytes) -> _GrepRow:
     path, number, text = row.rstrip(b"\n").split(b"\0", 2)
-    return _found_line(
-        path.decode("utf-8", "surrogateescape"),
-        int(number),
-        text.rstrip(b"\r").decode("utf-8", "replace"),
-        expression,
-    )
+    return _GrepRow(path.decode("utf-8", "surrogateescape"), int(number), text)
+
+
+def _confirmed(
+    root: Path, path: str, rows: Iterable[_GrepRow], expression: re.Pattern[str]
+) -> FoundLines:
+    """The lines that we find in the file too. Git follows a link that has replaced a folder; we do not."""
+    source = read_source(root, path, bytes_max=CONFIRMED_BYTES_MAX)
+    for row in rows:
+        if source and row.line <= source.line_count and source.lines[row.line - 1] == row.text:
+            yield _found_line(path, row.line, source.line(row.line), expression)
 
 
 def _scan(root: Path, expression: re.Pattern[str], paths: Iterable[str]) -> FoundLines:
     for path in paths:
-        source = read_source(root / path, bytes_max=SCANNED_BYTES_MAX)
+        source = read_source(root, path, bytes_max=SCANNED_BYTES_MAX)
         if not source or b"\0" in source.content[:BINARY_BYTES]:
             continue
         for number in range(1, source.line_count + 1):

@@ -12,6 +12,7 @@ from tsuzuki.collectors.codeindex.extract.symbols import (
     SymbolKind,
     SymbolRow,
 )
+from tsuzuki.collectors.codeindex.extract.syntax import Occurrence, Step, Syntax
 from tsuzuki.collectors.codeindex.languages import LANGUAGES, Language, language_of
 
 __all__ = [
@@ -21,11 +22,14 @@ __all__ = [
     "Extracted",
     "ExtractionFailed",
     "Language",
+    "Occurrence",
     "Reference",
     "ReferenceKind",
     "ReferenceRow",
+    "Step",
     "SymbolKind",
     "SymbolRow",
+    "Syntax",
     "as_utf8",
     "extract",
     "language_of",

@@ -25,10 +25,11 @@ from tsuzuki.collectors.codeindex.extract.symbols import (
     SymbolKind,
     SymbolRow,
 )
+from tsuzuki.collectors.codeindex.extract.words import words_of
 from tsuzuki.collectors.codeindex.languages import LANGUAGES, Language
 from tsuzuki.model.clock import Clock, SystemClock
 
-EXTRACTOR_VERSION = 2
+EXTRACTOR_VERSION = 3
 """Raised with every change of what is found: older rows are then extracted again."""
 
 _CLOCK = SystemClock()
@@ -61,6 +62,7 @@ def extract(
     return Extracted(
         symbol_rows=tuple(_symbol_rows(known, text, definitions, positions)),
         reference_rows=tuple(_reference_rows(used, offsets, scopes, positions)),
+        words=words_of(known, text),
         had_errors=had_errors,
     )
 

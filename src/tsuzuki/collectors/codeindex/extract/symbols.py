@@ -82,6 +82,8 @@ ReferenceRow: TypeAlias = tuple[str, str, int, int, str]
 class Extracted(NamedTuple):
     symbol_rows: tuple[SymbolRow, ...]
     reference_rows: tuple[ReferenceRow, ...]
+    words: tuple[str, ...]
+    """Every word of the text that may be an identifier, once."""
     had_errors: bool
     """True if the grammar did not understand a part of the file; what it did understand is here."""
 

@@ -1,10 +1,13 @@
-"""The row of the latest build: who builds, how far it is, how it ended. Other processes answer from it."""
+"""The row of the latest build: who builds, how far it is, how it ended; and the builds that ended before it. Other
+processes answer from them."""
 
 import json
 import sqlite3
 from dataclasses import dataclass
 
 from tsuzuki.collectors.codeindex.build_job import (
+    ENDED_JOB_SECONDS,
+    ENDED_JOBS_MAX,
     BuildJob,
     BuildProgress,
     BuildResult,
@@ -93,11 +96,21 @@ def claim(
 ) -> int | None:
     """Start a build if the row is as it was seen; its token, or None if another was first."""
     row = connection.execute(
-        "UPDATE builds SET token = token + 1, id = ?, status = 'running', processed = 0, total = 0,"
+        "UPDATE builds SET token = token + 1, id = ?, status = 'running', processed = ?, total = ?,"
         " rate = 0, result = NULL, error = NULL, started_at = ?, ended_at = NULL,"
         " ended_at_ns = NULL, owner_pid = ?, owner_start = ?, owner_host = ?, heartbeat_ns = ?"
         " WHERE token = ? RETURNING token",
-        (job.id, job.started_at, owner.pid, owner.start, owner.host, now_ns, seen_token),
+        (
+            job.id,
+            job.progress.processed,
+            job.progress.total,
+            job.started_at,
+            owner.pid,
+            owner.start,
+            owner.host,
+            now_ns,
+            seen_token,
+        ),
     ).fetchone()
     return int(row[0]) if row else None
 
@@ -111,7 +124,7 @@ def report(connection: sqlite3.Connection, progress: BuildProgress, *, now_ns: i
 
 
 def end(connection: sqlite3.Connection, job: BuildJob, *, now_ns: int) -> None:
-    """How the running build ended."""
+    """Store how the running build ended, and remember it."""
     connection.execute(
         "UPDATE builds SET status = ?, processed = ?, total = ?, rate = ?, result = ?, error = ?,"
         " ended_at = ?, ended_at_ns = ?, heartbeat_ns = ?",
@@ -127,6 +140,34 @@ def end(connection: sqlite3.Connection, job: BuildJob, *, now_ns: int) -> None:
             now_ns,
         ),
     )
+    remember(connection, job, ended_at_ns=now_ns)
+    forget_old(connection, now_ns=now_ns)
+
+
+def remember(connection: sqlite3.Connection, job: BuildJob, *, ended_at_ns: int) -> None:
+    """Keep an ended build for `ENDED_JOB_SECONDS`, whatever build starts next."""
+    connection.execute(
+        "INSERT OR REPLACE INTO ended_builds (id, ended_at_ns, job) VALUES (?, ?, ?)",
+        (job.id, ended_at_ns, json.dumps(job.as_json())),
+    )
+
+
+def forget_old(connection: sqlite3.Connection, *, now_ns: int) -> None:
+    """Remove the builds that ended too long ago, and the oldest beyond `ENDED_JOBS_MAX`."""
+    connection.execute(
+        "DELETE FROM ended_builds WHERE ended_at_ns <= ? OR id NOT IN"
+        " (SELECT id FROM ended_builds ORDER BY ended_at_ns DESC LIMIT ?)",
+        (now_ns - int(ENDED_JOB_SECONDS * 1e9), ENDED_JOBS_MAX),
+    )
+
+
+def find_ended(connection: sqlite3.Connection, job_id: str, *, now_ns: int) -> BuildJob | None:
+    """A build that ended in the last `ENDED_JOB_SECONDS`."""
+    row = connection.execute(
+        "SELECT job FROM ended_builds WHERE id = ? AND ended_at_ns > ?",
+        (job_id, now_ns - int(ENDED_JOB_SECONDS * 1e9)),
+    ).fetchone()
+    return BuildJob.of_json(json.loads(row[0])) if row else None
 
 
 def revoke(connection: sqlite3.Connection) -> None:

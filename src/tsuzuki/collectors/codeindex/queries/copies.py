@@ -23,14 +23,14 @@ def is_empty(connection: sqlite3.Connection) -> bool:
 
 def prepared_copy(other: sqlite3.Connection, own: sqlite3.Connection) -> sqlite3.Connection:
     """A temporary database, which goes with its connection: every file of `other` with what was found in it, and the
-    facts and the build of `own`. A size and an mtime were those of another tree's file: the stored hash alone says
+    facts and the builds of `own`. A size and an mtime were those of another tree's file: the stored hash alone says
     what a row was made from, so no mtime may match. What was stale there is left out. A damaged file is refused."""
     copy = sqlite3.connect("", isolation_level=None)
     try:
         other.backup(copy)
         _require_intact(copy)
         copy.execute("BEGIN")
-        for table in ("meta", "builds"):
+        for table in ("meta", "builds", "ended_builds"):
             _replace_rows(copy, table, own.execute(f"SELECT * FROM {table}").fetchall())
         stale = copy.execute(
             "SELECT path FROM files WHERE hash IS NULL OR outcome IN ('unreadable', 'failed')"

@@ -1,4 +1,4 @@
-"""Files with their symbols and references."""
+"""Files with their symbols and the names that they mention."""
 
 import json
 import sqlite3
@@ -84,17 +84,23 @@ def put_files(
         9,
         [(ids[file.path], *row) for file in changed for row in file.symbols],
     )
-    name_ids = names.of(connection, {row[0] for file in changed for row in file.references})
+    mentioned = {file.path: _mentioned(file) for file in changed}
+    name_ids = names.of(connection, {name for uses in mentioned.values() for name in uses})
     insert_rows(
         connection,
-        _INTO_REFS,
-        6,
+        _INTO_MENTIONS,
+        3,
         [
-            (file_id, name_ids[name], kind, line, column, container)
-            for file_id, file in ((ids[file.path], file) for file in changed)
-            for name, kind, line, column, container in file.references
+            (ids[path], number, count)
+            for path, uses in mentioned.items()
+            for number, count in sorted((name_ids[name], count) for name, count in uses.items())
         ],
     )
+
+
+def _mentioned(file: ParsedFile) -> dict[str, int]:
+    """Every name that may occur in a file, and how often the tags query took it for a use."""
+    return {**dict.fromkeys(file.words, 0), **Counter(row[0] for row in file.references)}
 
 
 def put_file(
@@ -105,15 +111,15 @@ def put_file(
 
 
 def _remove_found(connection: sqlite3.Connection, file_ids: Sequence[tuple[int]]) -> None:
-    """Remove the symbols and references of files."""
+    """Remove the symbols and mentions of files."""
     connection.executemany("DELETE FROM symbols WHERE file_id = ?", file_ids)
-    connection.executemany("DELETE FROM refs WHERE file_id = ?", file_ids)
+    connection.executemany("DELETE FROM mentions WHERE file_id = ?", file_ids)
 
 
 def _remove_copied(connection: sqlite3.Connection, paths: Iterable[str]) -> None:
     """Remove what was copied for files and never compared with them."""
     copied = f"(SELECT id FROM files WHERE path = ? AND indexed_at_ns = {NEVER_COMPARED_NS})"
-    for table in ("symbols", "refs"):
+    for table in ("symbols", "mentions"):
         rows = [(path,) for path in paths]
         connection.executemany(f"DELETE FROM {table} WHERE file_id IN {copied}", rows)
 
@@ -131,7 +137,7 @@ _PUT = (
 _INTO_SYMBOLS = (
     "INSERT INTO symbols (file_id, name, kind, container, line, end_line, col, signature, doc)"
 )
-_INTO_REFS = "INSERT OR IGNORE INTO refs (file_id, name_id, kind, line, col, container)"
+_INTO_MENTIONS = "INSERT INTO mentions (file_id, name_id, uses)"
 
 
 def _row(file: ParsedFile, now_ns: int) -> tuple[Any, ...]:
@@ -168,12 +174,17 @@ def confirm_files(connection: sqlite3.Connection, same: Iterable[SameFile], *, n
 
 
 def remove_files(connection: sqlite3.Connection, paths: Collection[str]) -> int:
-    """Remove files with their symbols and references; how many there were."""
+    """Remove files with their symbols and mentions; how many there were."""
     found = [known_file(connection, path) for path in paths]
     file_ids = [(file.id,) for file in found if file is not None]
     _remove_found(connection, file_ids)
     connection.executemany("DELETE FROM files WHERE id = ?", file_ids)
     return len(file_ids)
+
+
+def file_count(connection: sqlite3.Connection) -> int:
+    (count,) = connection.execute("SELECT count(*) FROM files").fetchone()
+    return int(count)
 
 
 def symbol_count(connection: sqlite3.Connection) -> int:

@@ -33,15 +33,15 @@ def defined_names(connection: sqlite3.Connection) -> Iterator[DefinedName]:
     during a first build it has no index by name."""
     statement = """SELECT DISTINCT names.id, names.name, symbols.file_id
         FROM symbols CROSS JOIN names ON names.name = symbols.name
-        WHERE +names.id IN (SELECT name_id FROM refs)
+        WHERE +names.id IN (SELECT name_id FROM mentions WHERE uses > 0)
         ORDER BY names.id, symbols.file_id"""
     for row in connection.execute(statement):
         yield DefinedName(*row)
 
 
 def used_names(connection: sqlite3.Connection) -> Iterator[UsedName]:
-    statement = """SELECT refs.name_id, refs.file_id, count(*) FROM refs
-        JOIN names ON names.id = refs.name_id WHERE names.is_defined = 1
-        GROUP BY refs.name_id, refs.file_id ORDER BY refs.name_id, refs.file_id"""
+    statement = """SELECT mentions.name_id, mentions.file_id, mentions.uses FROM mentions
+        JOIN names ON names.id = mentions.name_id WHERE names.is_defined = 1 AND mentions.uses > 0
+        ORDER BY mentions.name_id, mentions.file_id"""
     for row in connection.execute(statement):
         yield UsedName(*row)

@@ -42,16 +42,6 @@ class StoredSymbol(NamedTuple):
     doc: str
 
 
-class StoredReference(NamedTuple):
-    """A row of `refs` with its name."""
-
-    name: str
-    kind: str
-    line: int
-    column: int
-    container: str
-
-
 _SYMBOL = """SELECT files.path, coalesce(files.language, ''), symbols.name, symbols.kind, symbols.container,
     symbols.line, symbols.end_line, symbols.col, symbols.signature, symbols.doc
     FROM symbols JOIN files ON files.id = symbols.file_id"""
@@ -129,20 +119,10 @@ def symbols_of_file(connection: sqlite3.Connection, file_id: int) -> list[Stored
     return [StoredSymbol(*row) for row in connection.execute(statement, (file_id,))]
 
 
-def references_of_file(
-    connection: sqlite3.Connection, file_id: int, name: str
-) -> list[StoredReference]:
-    """Where a file uses `name`."""
-    statement = """SELECT names.name, refs.kind, refs.line, refs.col, refs.container
-        FROM refs JOIN names ON names.id = refs.name_id
-        WHERE refs.file_id = ? AND names.name = ? ORDER BY refs.line, refs.col"""
-    return [StoredReference(*row) for row in connection.execute(statement, (file_id, name))]
-
-
-def paths_that_use(connection: sqlite3.Connection, name: str) -> list[str]:
-    """The files with a reference to `name`, in order."""
-    statement = """SELECT DISTINCT files.path FROM names JOIN refs ON refs.name_id = names.id
-        JOIN files ON files.id = refs.file_id WHERE names.name = ? ORDER BY files.path"""
+def paths_that_mention(connection: sqlite3.Connection, name: str) -> list[str]:
+    """The files that may have `name` as an identifier, in order."""
+    statement = """SELECT files.path FROM names JOIN mentions ON mentions.name_id = names.id
+        JOIN files ON files.id = mentions.file_id WHERE names.name = ? ORDER BY files.path"""
     return _first_column(connection, statement, (name,))
 
 
@@ -159,6 +139,18 @@ def paths_below(connection: sqlite3.Connection, folder: str) -> list[str]:
         return _first_column(connection, "SELECT path FROM files ORDER BY path", ())
     statement = "SELECT path FROM files WHERE path >= ? AND path < ? ORDER BY path"
     return _first_column(connection, statement, (f"{folder}/", f"{folder}0"))
+
+
+def has_below(connection: sqlite3.Connection, folder: str) -> bool:
+    """Whether there is a file below a folder."""
+    statement = "SELECT 1 FROM files WHERE path > ? AND path < ? LIMIT 1"
+    return connection.execute(statement, (f"{folder}/", f"{folder}0")).fetchone() is not None
+
+
+def paths_with_name(connection: sqlite3.Connection, name: str) -> list[str]:
+    """The files that are called so, in whatever folder."""
+    statement = "SELECT path FROM files WHERE path = ?1 OR path LIKE '%/' || ?1 ORDER BY path"
+    return _first_column(connection, statement, (name,))
 
 
 def _first_column(

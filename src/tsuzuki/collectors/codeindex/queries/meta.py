@@ -32,7 +32,8 @@ def put_schema_version(connection: sqlite3.Connection, application_id: int, vers
 def is_complete(connection: sqlite3.Connection) -> bool:
     """Whether the tables are there and can be read."""
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    return {"meta", "files", "symbols", "names", "symbol_names", "refs", "builds"} <= tables
+    required = {"meta", "files", "symbols", "names", "symbol_names", "mentions", "builds"}
+    return required | {"ended_builds"} <= tables
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:

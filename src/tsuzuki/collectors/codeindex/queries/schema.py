@@ -4,15 +4,20 @@
 `name_parts` (words of camelCase and snake_case, in lower case) have the names for which `is_defined` is 1. A name
 may stay there after its last definition went: `symbols` is what counts.
 
+`mentions` says which files may contain a name as an identifier. Where in a file, and what each place means, is found
+when it is asked for. `uses` counts what the tags query takes for a use; it is 0 for a name that may only be a local
+variable, or a word of a comment.
+
 The indexes by name are made when the first build completes; until then a lookup reads the whole table.
 
 `builds` has one row, for the latest build. `token` grows with each claim; a writer whose token is not the stored
-one has lost the file and writes nothing.
+one has lost the file and writes nothing. `ended_builds` has the builds that ended in the last minutes, so that every
+process can report them after the next build started.
 """
 
 import sqlite3
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x54737A69
 
 TABLES = """
@@ -65,14 +70,11 @@ CREATE TABLE name_parts (
     PRIMARY KEY (part, name_id)
 ) WITHOUT ROWID;
 
-CREATE TABLE refs (
+CREATE TABLE mentions (
     file_id INTEGER NOT NULL REFERENCES files (id),
     name_id INTEGER NOT NULL REFERENCES names (id),
-    kind TEXT NOT NULL,
-    line INTEGER NOT NULL,
-    col INTEGER NOT NULL,
-    container TEXT NOT NULL,
-    PRIMARY KEY (file_id, line, col, name_id, kind)
+    uses INTEGER NOT NULL,
+    PRIMARY KEY (file_id, name_id)
 ) WITHOUT ROWID;
 
 CREATE TABLE builds (
@@ -98,12 +100,18 @@ CREATE TABLE builds (
     CHECK (status <> 'failed' OR error IS NOT NULL)
 );
 INSERT INTO builds (only_row, token) VALUES (1, 0);
+
+CREATE TABLE ended_builds (
+    id TEXT PRIMARY KEY,
+    ended_at_ns INTEGER NOT NULL,
+    job TEXT NOT NULL
+) WITHOUT ROWID;
 """
 
 _NAME_INDEXES = (
     "CREATE INDEX IF NOT EXISTS symbols_by_name ON symbols (name)",
     "CREATE INDEX IF NOT EXISTS symbols_by_lower_name ON symbols (lower(name))",
-    "CREATE INDEX IF NOT EXISTS refs_by_name ON refs (name_id)",
+    "CREATE INDEX IF NOT EXISTS mentions_by_name ON mentions (name_id)",
 )
 
 

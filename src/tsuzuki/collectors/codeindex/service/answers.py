@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tsuzuki.collectors.codeindex import owner
 from tsuzuki.collectors.codeindex.answers.changed_files import TreeChanges, tree_changes
@@ -26,6 +26,7 @@ from tsuzuki.collectors.codeindex.answers.read import (
     read_symbol,
 )
 from tsuzuki.collectors.codeindex.answers.references import (
+    FoundReferences,
     Reference,
     ReferenceQuery,
     find_references,
@@ -45,6 +46,9 @@ from tsuzuki.collectors.codeindex.roots import find_root
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import NotFound, TsuzukiError, UsageError
 from tsuzuki.model.suggestion import did_you_mean
+
+if TYPE_CHECKING:
+    from tsuzuki.collectors.codeindex.watch.live_tree import LiveTree
 
 __all__ = [
     "Answer",
@@ -104,6 +108,7 @@ class CodeAnswers:
         clock: Clock | None = None,
         scope: str = "",
         is_confined: bool = False,
+        live: "LiveTree | None" = None,
     ) -> None:
         self.root = root
         self.scope = scope
@@ -114,6 +119,9 @@ class CodeAnswers:
         self._clock = clock or SystemClock()
         self._is_confined = is_confined
         """Whether files that are never indexed, such as ignored ones and those of git itself, are not read either."""
+
+        self._live = live
+        """What a watcher in this process knows of the tree: without it, each question walks the tree."""
 
     @classmethod
     def of(cls, named: str | None, *, cwd: Path, environ: Mapping[str, str]) -> "CodeAnswers":
@@ -198,7 +206,7 @@ class CodeAnswers:
         file, rest = self._split(files, changes, text)
         if file is None:
             if lines is not None or ("/" in text and is_source(text)):
-                raise self._no_such_file(files, text)
+                raise self._no_such_file(changes, text)
             self._require_index(files, text)
             return read_symbol(files, text, changed=changes.paths, whole=whole)
         wanted = lines or rest
@@ -217,12 +225,12 @@ class CodeAnswers:
         kinds: Sequence[str] = (),
         paths: Sequence[str] = (),
         tests: bool = True,
-    ) -> Answer[list[Reference]]:
+    ) -> Answer[FoundReferences]:
         """Where the symbol of a name, a path or `file:name` is used."""
         path_filter = PathFilter(paths, scope=self.scope)
         wanted = known_words("kind", kinds, REFERENCE_KINDS)
 
-        def make(files: FreshFiles, changes: TreeChanges) -> list[Reference]:
+        def make(files: FreshFiles, changes: TreeChanges) -> FoundReferences:
             file, rest = self._split(files, changes, text)
             if file is not None and not rest:
                 raise UsageError(
@@ -240,7 +248,7 @@ class CodeAnswers:
                 kinds=wanted,
                 path_filter=lambda path: path_filter(path) and (tests or not is_test(path)),
             )
-            return find_references(files, query, changed=changes.paths)
+            return find_references(files, query, changed=changes.paths, clock=self._clock)
 
         return self._answer(make, needs_index=True)
 
@@ -256,7 +264,7 @@ class CodeAnswers:
             file = files.get(path) if path and is_shown else None
             below = [one for one in changes.scanned if path == "" or one.startswith(f"{path}/")]
             if path is None or (path and file is None and not below):
-                raise self._no_such_file(files, text, folders=True)
+                raise self._no_such_file(changes, text, folders=True)
             return outline(
                 [file] if file else files.all(one for one in below if is_source(one)),
                 depth=depth or (99 if file else 1),
@@ -299,15 +307,22 @@ class CodeAnswers:
         self, index: IndexFile | None, make: Callable[[FreshFiles, TreeChanges], Value]
     ) -> Answer[Value]:
         changes = TreeChanges()
+        find_changes: Callable[[FreshFiles], TreeChanges] = tree_changes
+
+        def prepare() -> None:
+            nonlocal find_changes
+            find_changes = (self._live and self._live.catch_up()) or tree_changes
 
         def make_once(files: FreshFiles) -> Value:
             nonlocal changes
-            changes = tree_changes(files)
+            changes = find_changes(files)
             return make(files, changes)
 
         read_at_ns = self._now_ns()  # before any file is read
         connection = index.connection if index else None
-        made = answer_consistently(self.root, connection, make_once, clock=self._clock)
+        made = answer_consistently(
+            self.root, connection, make_once, clock=self._clock, prepare=prepare
+        )
         reread = made.files.reread if index else []
         state = self._state(index, changes, len(reread), is_settled=made.is_settled)
         if index and made.is_settled:
@@ -354,7 +369,7 @@ class CodeAnswers:
             before, colon, more = before.rpartition(":")
             rest = f"{more}:{rest}"
         if "/" in text and ":" in text.replace("::", ""):
-            raise self._no_such_file(files, text.partition(":")[0])
+            raise self._no_such_file(changes, text.partition(":")[0])
         return None, text
 
     def _file(self, files: FreshFiles, changes: TreeChanges, text: str) -> FreshFile | None:
@@ -364,8 +379,8 @@ class CodeAnswers:
             return None
         return files.get(path)
 
-    def _no_such_file(self, files: FreshFiles, text: str, *, folders: bool = False) -> NotFound:
-        known = tree_changes(files).scanned
+    def _no_such_file(self, changes: TreeChanges, text: str, *, folders: bool = False) -> NotFound:
+        known = [*changes.scanned]
         names = {one.rpartition("/")[2]: one for one in known}
         guess = (
             did_you_mean(text, known).strip()

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,7 @@ from tsuzuki.collectors.codeindex.lsp.settings import (
     read_said,
     server_commands,
 )
-from tsuzuki.collectors.codeindex.moments import iso, nanoseconds
+from tsuzuki.collectors.codeindex.moments import nanoseconds
 from tsuzuki.collectors.codeindex.parse import ParseLimits
 from tsuzuki.collectors.codeindex.queries import builds, files, meta
 from tsuzuki.collectors.codeindex.queries.builds import StoredBuild
@@ -118,20 +117,21 @@ class Builds:
         wanted = job_id or build_id(self._now_ms(), self._chance)
         index = IndexFile.open(root, folder=self.folder, clock=self._clock)
         try:
-            claimed = claim_build(index, wanted, self._clock)
+            if meta.index_stats(index.connection) is None:
+                part = None
+            part_files = None if part is None else len(part.scan.files)
+            claimed = claim_build(index, wanted, self._clock, part_files=part_files)
             if isinstance(claimed, BuildJob):
                 index.close()
                 return Started(id=claimed.id, is_new=False, notes=index.notes)
-            if meta.index_stats(index.connection) is None:
-                part = None
             settings = replace(self._settings, servers=servers, is_forced=is_forced)
             work = self._work(root, index, claimed, settings, part)
-            self.jobs.create(wanted, work, started_at=claimed.started_at)
+            self.jobs.create(claimed.job, work)
         except BaseException:
             index.close()
             owner.release(wanted)
             raise
-        return Started(id=claimed.id, is_new=True, notes=index.notes)
+        return Started(id=wanted, is_new=True, notes=index.notes)
 
     def start_for_watcher(self, root: Path, part: TreePart | None) -> Started:
         """The same with the id of a watcher's job."""
@@ -215,29 +215,21 @@ class Builds:
             return None
         with index, index.reading():
             stored = builds.read(index.connection)
-        found = self._current(stored) if stored else None
-        return found if found and found.id == job_id else None
+            if stored and stored.job.id == job_id:
+                return self._current(stored)
+            return builds.find_ended(index.connection, job_id, now_ns=self._now_ns())
 
     def _current(self, stored: StoredBuild) -> BuildJob | None:
         """The stored build while it runs and five minutes after. One whose owner died has failed when that gave
         its last sign of life."""
-        now_ns = nanoseconds(self._clock.now())
+        now_ns = self._now_ns()
         is_alive = stored.ended_at_ns is None and owner.is_alive(stored, now_ns=now_ns)
         ended_at_ns = stored.ended_at_ns or stored.heartbeat_ns
         if is_alive:
             return stored.job
         if (now_ns - ended_at_ns) / 1e9 >= ENDED_JOB_SECONDS:
             return None
-        if stored.ended_at_ns is not None:
-            return stored.job
-        return BuildJob(
-            id=stored.job.id,
-            status=BuildStatus.FAILED,
-            progress=stored.job.progress,
-            started_at=stored.job.started_at,
-            error="its process died; the next build goes on from here",
-            failed_at=iso(datetime.fromtimestamp(ended_at_ns / 1e9, UTC)),
-        )
+        return stored.job if stored.ended_at_ns is not None else owner.as_died(stored)
 
     def entries(self) -> list[IndexEntry]:
         """Every index file of the folder, by root."""
@@ -346,15 +338,18 @@ class Builds:
                     index.close()
                     set_aside(index.path, self._clock)
                     with IndexFile.open(root, folder=self.folder) as anew:
-                        again = claim_build(anew, claimed.id, self._clock)
+                        again = claim_build(anew, claimed.job.id, self._clock)
                         if isinstance(again, BuildJob):
                             raise Fenced("another process builds this tree anew") from None
                         return build(anew, again)
             finally:
                 index.close()
-                owner.release(claimed.id)
+                owner.release(claimed.job.id)
 
         return work
+
+    def _now_ns(self) -> int:
+        return nanoseconds(self._clock.now())
 
     def _now_ms(self) -> int:
         return int(self._clock.now().timestamp() * 1000)

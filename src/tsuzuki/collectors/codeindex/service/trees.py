@@ -4,12 +4,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tsuzuki.collectors.codeindex.git import git_top
 from tsuzuki.collectors.codeindex.index_file import index_folder, index_path
 from tsuzuki.collectors.codeindex.roots import ROOT_VARIABLE, real_path, usable_root
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
 from tsuzuki.model.errors import TsuzukiError
+
+if TYPE_CHECKING:
+    from tsuzuki.collectors.codeindex.watch.live_tree import LiveTree
 
 PROJECT_VARIABLES = (ROOT_VARIABLE, "CLAUDE_PROJECT_DIR")
 """Each names the root; the first one counts."""
@@ -54,11 +58,19 @@ class Trees:
                 return _tree(self._indexed_around(folder) or folder, folder)
         return Tree(root=usable_root(git_top(self._cwd) or self._cwd))
 
-    def answers(self, tree: Tree) -> CodeAnswers:
-        """Asks about a tree. Paths in questions are relative to the root, or to the folder that is meant."""
+    def answers(self, tree: Tree, *, live: "LiveTree | None" = None) -> CodeAnswers:
+        """Asks about a tree. Paths in questions are relative to the root, or to the folder that is meant. `live` is
+        what a watcher of this process knows of it."""
         inside = tree.root / tree.scope
         cwd = inside if inside.is_dir() else tree.root
-        return CodeAnswers(tree.root, cwd=cwd, folder=self._folder, scope=tree.scope)
+        return CodeAnswers(
+            tree.root,
+            cwd=cwd,
+            folder=self._folder,
+            scope=tree.scope,
+            is_confined=self._is_confined,
+            live=live,
+        )
 
     def is_indexed(self, root: Path) -> bool:
         """Whether a build of the tree was started at any time."""

@@ -1,8 +1,8 @@
 """Follow a tree: bring its index up to date whenever something in it changed.
 
 One build is in flight at a time, and a burst of changes is one build. Of several watchers of a tree one works, in
-whichever process; the others wait, and one of them takes over when it ends. Answers never rely on a watcher: they look
-at the files themselves.
+whichever process; the others wait, and one of them takes over when it ends. Answers in the same process need not walk
+the tree, because `live` knows what changed.
 """
 
 import os
@@ -11,10 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-from tsuzuki.collectors.codeindex.answers.git_state import git_folder_of, lock_age_seconds
+from tsuzuki.collectors.codeindex.answers.git_state import lock_age_seconds
 from tsuzuki.collectors.codeindex.build_job import BuildJob, BuildStatus
 from tsuzuki.collectors.codeindex.build_jobs import error_words
 from tsuzuki.collectors.codeindex.doubt import is_in_doubt
+from tsuzuki.collectors.codeindex.git_folder import git_folder_of
 from tsuzuki.collectors.codeindex.index_file import IndexCorrupt, IndexFile, index_path
 from tsuzuki.collectors.codeindex.moments import iso
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
@@ -22,6 +23,7 @@ from tsuzuki.collectors.codeindex.queries.files import KnownFile
 from tsuzuki.collectors.codeindex.scan import ScannedFile, scan_tree
 from tsuzuki.collectors.codeindex.service.builds import Builds, Started
 from tsuzuki.collectors.codeindex.tree_part import TreePart, scan_part
+from tsuzuki.collectors.codeindex.watch.live_tree import LiveTree
 from tsuzuki.collectors.codeindex.watch.notifier import (
     Changed,
     ChangeSource,
@@ -72,6 +74,10 @@ class Watcher:
     ) -> None:
         self.root = root
         self.state = WatchState.CLOSED
+        self.live: LiveTree | None = None
+        """What is known of the tree while it is watched by notifications, for answers in this process."""
+
+        self._source: ChangeSource | None = None
         self._builds = builds or Builds()
         self._clock = clock or SystemClock()
         self._on_event = on_event
@@ -94,6 +100,8 @@ class Watcher:
     def close(self, seconds: float = CLOSE_SECONDS) -> bool:
         """Stop. A build that it started is cancelled; what that stored is kept. Whether all has ended in time."""
         self._stopping.set()
+        if (source := self._source) is not None:
+            source.wake()
         if self._thread is not None:
             self._thread.join(seconds)
         if self._bug is not None:
@@ -167,23 +175,25 @@ class Watcher:
                 self._pause(LOOK_SECONDS)
             self._must_build = True
             return
-        source = self._source()
+        self._source = source = self._opened_source()
         try:
             self._follow(source, root_identity)
         except NotificationsRefused:
             return  # a folder came that cannot be watched: start again, and poll
         finally:
+            self.live = self._source = None
             source.close()
 
-    def _source(self) -> ChangeSource:
+    def _opened_source(self) -> ChangeSource:
         try:
-            source = Notifier(self.root, stopping=self._stopping, is_own=self._is_own)
+            notifier = Notifier(self.root, stopping=self._stopping, is_own=self._is_own)
         except NotificationsRefused as refused:
             self._resting_state = WatchState.POLLING
             self._note = f"no notifications of changes: {refused}"
             return Polling(self._clock, stopping=self._stopping)
         self._resting_state, self._note = WatchState.WATCHING, None
-        return source
+        self.live = LiveTree(self.root, notifier, self._clock)
+        return notifier
 
     def _follow(self, source: ChangeSource, root_identity: tuple[int, int]) -> None:
         until = self._clock.monotonic() + RENEW_SECONDS
@@ -220,19 +230,20 @@ class Watcher:
         return changed | source.next(GIT_LOOK_SECONDS) if waited else changed
 
     def _update(self, changed: Changed) -> None:
-        """Bring the index to what changed. Builds of other processes are waited for."""
+        """Bring the index to what changed. Builds of other processes are waited for, and their end is reported."""
+        followed: BuildJob | None = None
         while changed.whole or changed.paths or self._must_build:
             part = self._part(changed)
             if part is not None and not self._differs(part):
                 break
             started = self._builds.start_for_watcher(self.root, part)
-            job = self._followed(started)
+            followed = self._followed(started)
             if started.is_new:
-                self._must_build = job is None or job.status is not BuildStatus.COMPLETED
-                self._told_end(job)
+                self._must_build = followed is None or followed.status is not BuildStatus.COMPLETED
+                self._told_end(followed)
                 return
-        if self.state is not self._resting_state:
-            self._tell(self._resting_state, note=self._note)
+        if followed is not None or self.state is not self._resting_state:
+            self._tell(self._resting_state, job=followed, note=self._note)
 
     def _part(self, changed: Changed) -> TreePart | None:
         """What is to be compared with the index; None for the whole tree, even if the index is up to date."""

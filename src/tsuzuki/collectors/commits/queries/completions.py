@@ -160,10 +160,10 @@ def in_work(connection: Connection, run_id: str) -> list[Completing]:
 
 
 @contextmanager
-def kept_complete(connection: Connection, target: Target) -> Iterator[None]:
-    """Inside, a page is stored with its details and the target moved; a complete branch stays so."""
+def kept_complete(connection: Connection, target: Target) -> Iterator[bool]:
+    """Inside, a page is stored with its details and the target moved; a complete branch, which it says, stays so."""
     was_complete = is_complete(connection, target)
-    yield
+    yield was_complete
     if was_complete:
         execute(connection, _COPY, _key(target))
 

@@ -63,7 +63,7 @@ def store_page(
     if not page:
         return 0
     lock_project(connection, target.project_id)
-    here, anywhere = _known(connection, target, page)
+    here, anywhere = stored_among(connection, target, [commit.sha for commit in page])
     store_details(connection, target.project_id, page, anywhere, path_ids)
     fresh = [commit for commit in page if commit.sha not in here] if here else page
     unique = {commit.sha: commit for commit in fresh}
@@ -85,7 +85,7 @@ def complete_page(
     if not page:
         return
     lock_project(connection, target.project_id)
-    _here, anywhere = _known(connection, target, page)
+    _here, anywhere = stored_among(connection, target, [commit.sha for commit in page])
     stored = [commit for commit in page if commit.sha in anywhere]
     store_details(connection, target.project_id, stored, anywhere, path_ids)
 
@@ -109,16 +109,16 @@ def lock_project(connection: Connection, project_id: int) -> None:
 _PLAN_EACH_TIME = text("SET LOCAL plan_cache_mode = force_custom_plan").columns()
 
 
-def _known(
-    connection: Connection, target: Target, page: Sequence[Commit]
+def stored_among(
+    connection: Connection, target: Target, shas: Sequence[str]
 ) -> tuple[set[str], set[str]]:
-    """Which commits of the page are stored already: for this branch, and for any of its project."""
-    shas: Any = [commit.sha for commit in page]
+    """Which of these commits are stored already: for this branch, and for any of its project."""
+    wanted: Any = shas
     if is_sqlite(connection.dialect):
-        shas = jsontext.encode(shas)
+        wanted = jsontext.encode(shas)
     else:
         execute(connection, _PLAN_EACH_TIME)
-    parameters = {"project": target.project_id, "shas": shas}
+    parameters = {"project": target.project_id, "shas": wanted}
     found = execute(connection, _select_known(connection.dialect), parameters).all()
     here = {sha for branch, sha in found if branch == target.branch}
     return here, {sha for _branch, sha in found}

@@ -28,7 +28,8 @@ class NewProject:
 
 @dataclass(frozen=True, kw_only=True)
 class Project(NewProject):
-    """A stored project; `project_id` is ours and never changes."""
+    """A stored project; `project_id` is ours and never changes. Without a `location` it was taken over from an
+    earlier program, and where it is remains to be found."""
 
     project_id: int
 
@@ -71,7 +72,13 @@ _RENAME = update(projects).where(_IS_PROJECT).values(**parameters_for(projects, 
 _MOVE_DEFAULT = (
     update(projects).where(_IS_PROJECT).values(**parameters_for(projects, "default_branch"))
 )
+_LOCATE = (
+    update(projects)
+    .where(_IS_PROJECT, projects.c.location == "")
+    .values(**parameters_for(projects, "kind", "location", "remote_id"))
+)
 _ALL = select(*_COLUMNS).order_by(projects.c.path, projects.c.project_id)
+_WITHOUT_LOCATION = _ALL.where(projects.c.location == "")
 _BY_ID = select(*_COLUMNS).where(_IS_PROJECT)
 _SAME = parameters_for(projects, "kind", "location", "remote_id")
 _SAME_REPOSITORY = (
@@ -87,7 +94,7 @@ _COUNT_COMMITS = select(
 
 def record(connection: Connection, found: NewProject, *, now: datetime) -> ProjectChange:
     """Store a project, or what is new about one that is stored."""
-    before = _same(connection, found)
+    before = same(connection, found)
     values = {
         "path": found.path,
         "name": found.name,
@@ -108,6 +115,17 @@ def record(connection: Connection, found: NewProject, *, now: datetime) -> Proje
         renamed_from=before.path if before.path != found.path else None,
         default_moved_from=before.default_branch if moved else None,
     )
+
+
+def without_location(connection: Connection) -> list[Project]:
+    """The projects that were taken over and whose source was not found yet."""
+    return [_project(row) for row in execute(connection, _WITHOUT_LOCATION).mappings()]
+
+
+def locate(connection: Connection, project_id: int, found: NewProject) -> None:
+    """Note where a project is that was taken over. One whose source is known stays as it is."""
+    if same(connection, found) is None:
+        execute(connection, _LOCATE, {"project": project_id, **_identity(found)})
 
 
 def rename(connection: Connection, project_id: int, path: str) -> None:
@@ -147,7 +165,8 @@ def commit_counts(connection: Connection) -> dict[int, int]:
     return {project_id: int(count) for project_id, count in rows}
 
 
-def _same(connection: Connection, found: NewProject) -> Project | None:
+def same(connection: Connection, found: NewProject) -> Project | None:
+    """The stored project that this is."""
     statement = _SAME_REPOSITORY if found.remote_id is None else _SAME_REMOTE
     row = execute(connection, statement, _identity(found)).mapping_or_none()
     return None if row is None else _project(row)

@@ -1,15 +1,28 @@
 """Targets: which branches are followed, up to which commit each is stored, and the range under way.
 
-The head moves in the transaction of a range's last page and nowhere else.
+The head moves when a range is finished and nowhere else: with its last page, or once the commits that its pages lacked
+are stored as well.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, bindparam, func, select, tuple_, update
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Connection,
+    Text,
+    and_,
+    bindparam,
+    case,
+    func,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.engine import Dialect
 
 from tsuzuki.collectors.commits.source import Range
@@ -18,6 +31,10 @@ from tsuzuki.store.sql.dialect import insert_into
 from tsuzuki.store.sql.prepared import execute, parameters_for
 from tsuzuki.store.sql.stored_values import to_text
 from tsuzuki.store.sql.types import KeyText
+
+WALKED = "walked"
+"""The mark of a range whose pages are all stored and lacked commits. A source takes it for no mark of its own, and
+would start anew."""
 
 
 @dataclass(frozen=True, order=True)
@@ -41,6 +58,8 @@ class TargetState:
     mark: str | None
     range_run_id: str | None
     range_commits: int
+    is_closed: bool
+    """Whether every parent that its commits name is known to be stored."""
 
     @property
     def has_commits(self) -> bool:
@@ -57,6 +76,12 @@ _ALL = select(commit_targets).order_by(commit_targets.c.project_id, commit_targe
 _FOLLOWED = _ALL.where(commit_targets.c.is_followed.is_(True))
 _NEWEST = select(func.max(commits.c.committed_date_utc)).where(
     commits.c.project_id == _PROJECT, commits.c.branch_name == _BRANCH
+)
+_NEWEST_COMMIT = (
+    select(commits.c.sha)
+    .where(commits.c.project_id == _PROJECT, commits.c.branch_name == _BRANCH)
+    .order_by(commits.c.committed_date_utc.desc())
+    .limit(1)
 )
 _FIRST_WITH_COMMITS = (
     select(commits.c.project_id, commits.c.branch_name)
@@ -82,10 +107,18 @@ _START_RANGE = _COUNT.values(
     range_since_utc=bindparam("since"),
     range_mark=None,
 )
+_STAYS_CLOSED = and_(
+    bindparam("is_proved", type_=Boolean()).is_(True),
+    commit_targets.c.closed_sha.is_not_distinct_from(commit_targets.c.head_sha),
+)
+_CLOSE = update(commit_targets).where(*_IS_TARGET).values(closed_sha=commit_targets.c.head_sha)
 _TURN_PAGE = _COUNT.values(range_mark=bindparam("mark"))
 _FINISH_RANGE = _COUNT.values(
-    head_sha=bindparam("head"),
+    head_sha=bindparam("head", type_=Text()),
     collected_at_utc=bindparam("collected_at"),
+    closed_sha=case(
+        (_STAYS_CLOSED, bindparam("head", type_=Text())), else_=commit_targets.c.closed_sha
+    ),
     range_old=None,
     range_new=None,
     range_since_utc=None,
@@ -159,13 +192,30 @@ def turn_page(
     execute(connection, _TURN_PAGE, {**_key(target), "mark": mark, **counted})
 
 
+def count_added(connection: Connection, target: Target, *, added: int, run_id: str) -> None:
+    """Commits that the pages of a range lacked are stored."""
+    execute(connection, _COUNT, {**_key(target), **_counted(connection, target, added, run_id)})
+
+
 def finish_range(
-    connection: Connection, target: Target, *, head: str, added: int, run_id: str, now: datetime
+    connection: Connection,
+    target: Target,
+    *,
+    head: str,
+    added: int,
+    run_id: str,
+    now: datetime,
+    is_proved: bool,
 ) -> None:
-    """The last page is stored: the head moves."""
+    """The range is stored: the head moves. `is_proved` says whether the parents of all its commits were known."""
     counted = _counted(connection, target, added, run_id)
-    values = {"head": head, "collected_at": to_text(now), **counted}
+    values = {"head": head, "collected_at": to_text(now), "is_proved": is_proved, **counted}
     execute(connection, _FINISH_RANGE, {**_key(target), **values})
+
+
+def close(connection: Connection, target: Target) -> None:
+    """Every parent that a commit up to the head names is stored."""
+    execute(connection, _CLOSE, _key(target))
 
 
 def added_in(connection: Connection, target: Target, run_id: str) -> int:
@@ -188,6 +238,16 @@ def with_history(connection: Connection) -> Iterator[Target]:
         target = Target(*row)
         yield target
         row = execute(connection, _NEXT_WITH_COMMITS, _key(target)).one_or_none()
+
+
+def newest_commits(connection: Connection, project_ids: Collection[int]) -> dict[int, list[str]]:
+    """The newest commit of each branch, by project."""
+    found: dict[int, list[str]] = {}
+    for target in with_history(connection):
+        if target.project_id in project_ids:
+            sha = execute(connection, _NEWEST_COMMIT, _key(target)).scalar_one()
+            found.setdefault(target.project_id, []).append(sha)
+    return found
 
 
 def _key(target: Target) -> dict[str, int | str]:
@@ -214,4 +274,5 @@ def _state(values: Any) -> TargetState:
         mark=row["range_mark"],
         range_run_id=row["range_run_id"],
         range_commits=row["range_commits"],
+        is_closed=row["closed_sha"] == row["head_sha"],
     )

@@ -19,14 +19,14 @@ from tsuzuki.collectors.commits.tables import ResultStatus
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.job import PRIORITY_MAX
 from tsuzuki.model.run import Run, RunRef, retry_key
-from tsuzuki.model.states import RunState
+from tsuzuki.model.states import Reason, RunState
 from tsuzuki.services.runs import Request
 from tsuzuki.store import jobs
-from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.runs import cancel_requests, moves, runs
 from tsuzuki.store.sql.database import Connection
 from tsuzuki.store.wakeups import channels
 
-__all__ = ["BulkRuns", "BulkView", "Result", "ResultStatus", "StartedCollection", "Summary"]
+__all__ = ["JOB", "BulkRuns", "BulkView", "Result", "ResultStatus", "StartedCollection", "Summary"]
 
 JOB = "commits-by-hand"
 """The job whose runs are asked for here; jobs of the file have names of their own."""
@@ -234,7 +234,13 @@ class BulkRuns:
         run = self._newest_run(connection, run_id)
         if run is not None and not run.state.is_final:
             ref = RunRef(id=run.id, version=run.version)
-            moves.cancel(connection, operator=self._context.actor, runs=[ref])
+            if not moves.cancel(connection, operator=self._context.actor, runs=[ref]):
+                cancel_requests.add(
+                    connection,
+                    [run.id],
+                    reason=Reason.OPERATOR,
+                    requested_by=self._context.actor,
+                )
             channels.notify(connection, *channels.concerned_by_cancel(run))
 
     def _look_after(self) -> None:

@@ -14,6 +14,7 @@ from tsuzuki.collectors.commits.queries.named_projects import named_project, nam
 from tsuzuki.collectors.commits.queries.projects import NewProject, Project, ProjectChange
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.service.audit import record_change
+from tsuzuki.collectors.commits.service.former_projects import FormerProjects
 from tsuzuki.collectors.commits.service.remote_heads import RemoteHead, remote_heads
 from tsuzuki.collectors.commits.service.target_additions import (
     BranchSelection,
@@ -23,7 +24,13 @@ from tsuzuki.collectors.commits.service.target_additions import (
     tell_nothing,
 )
 from tsuzuki.collectors.commits.source import Absence, Source
-from tsuzuki.collectors.commits.source_factory import SourceFactory, described, is_url
+from tsuzuki.collectors.commits.source_factory import (
+    SourceFactory,
+    described,
+    is_path,
+    is_url,
+    same_repository,
+)
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store.sql.database import Connection
@@ -68,15 +75,24 @@ class Commits:
         """Learn of every project the configured GitLab shows us. Nothing is ever taken away."""
         with closing(self._sources()) as sources:
             found = list(sources.gitlab().projects())
+            former = FormerProjects(self._database, sources)
+            continued = [former.of(one) for one in found]
         with self._database.write() as connection:
-            return [self._record(connection, one) for one in found]
+            return [
+                self._record(connection, one, continues=number)
+                for one, number in zip(found, continued, strict=True)
+            ]
 
     def add_repository(self, location: str, *, base: Path) -> ProjectChange:
         """Take in a repository of this machine or a git URL, after a look at it."""
         with closing(self._sources()) as sources:
             found = described(location, base=base, sources=sources)
+            known = self._same_repository(found)
+            if known is not None:
+                found = replace(known, default_branch=found.default_branch)
+            number = FormerProjects(self._database, sources).of(found)
         with self._database.write() as connection:
-            return self._record(connection, found)
+            return self._record(connection, found, continues=number)
 
     def projects(self) -> list[ProjectView]:
         with self._database.read() as connection:
@@ -235,7 +251,11 @@ class Commits:
 
     # --- inside ---------------------------------------------------------------------------------
 
-    def _record(self, connection: Connection, found: NewProject) -> ProjectChange:
+    def _record(
+        self, connection: Connection, found: NewProject, *, continues: int | None = None
+    ) -> ProjectChange:
+        if continues is not None:
+            projects.locate(connection, continues, found)
         change = projects.record(connection, found, now=self._database.now(connection))
         moved, default = change.default_moved_from, found.default_branch
         if moved is not None and default is not None:
@@ -266,8 +286,10 @@ class Commits:
         found = self._found(reference, base=base)
         if isinstance(found, Project):
             return found
+        with closing(self._sources()) as sources:
+            number = FormerProjects(self._database, sources).of(found)
         with self._database.write() as connection:
-            return self._record(connection, found).project
+            return self._record(connection, found, continues=number).project
 
     def _found(self, reference: str, *, base: Path | None) -> NewProject:
         """The project that is meant, stored or not."""
@@ -276,14 +298,20 @@ class Commits:
                 return named_project(connection, reference)
         with closing(self._sources()) as sources:
             if base is not None:
-                return described(reference, base=base, sources=sources, or_remote=True)
-            if sources.has_gitlab and not is_url(reference):
+                found = described(reference, base=base, sources=sources, or_remote=True)
+                return self._same_repository(found) or found
+            if sources.has_gitlab and not is_url(reference) and not is_path(reference):
                 return sources.gitlab().project(reference)
         raise NotFound(
             f"there is no known project {reference!r}",
             hint="A folder or a git URL is taken in with: tsuzuki commits projects add",
             code="project_unknown",
         )
+
+    def _same_repository(self, found: NewProject) -> Project | None:
+        with self._database.read() as connection:
+            known = projects.find(connection)
+        return same_repository(found, known)
 
     def _branch_of(self, project: NewProject, branch: str | None) -> tuple[str, str | None]:
         """The branch that is asked for, after a look whether it is there; else the default branch,

@@ -24,7 +24,6 @@ class FileChannel:
 
     can_look_up = True
     is_idempotent = True
-    exchange_seconds = 0.0
 
     def __init__(self, path: Path) -> None:
         self._path = path

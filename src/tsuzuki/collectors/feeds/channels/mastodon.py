@@ -13,21 +13,29 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from mastodon import Mastodon, MastodonError
+from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
 from tsuzuki.collectors.feeds.channels.mastodon_session import MastodonSession, Redirected
 from tsuzuki.collectors.feeds.channels.protocol import (
     AccountStopped,
     Limits,
     LookUpFailed,
+    LookUpImpossible,
     OutcomeUnknown,
     Outgoing,
     PostRefused,
     Sent,
 )
 from tsuzuki.collectors.feeds.tables import PostKind
-from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
+from tsuzuki.collectors.kit.errors import (
+    NotConnected,
+    RateLimitedUntil,
+    SourceFailed,
+    SourceUnavailable,
+)
 from tsuzuki.collectors.kit.http import checked_base_url
 from tsuzuki.collectors.kit.redaction import redacted
+from tsuzuki.collectors.kit.user_agent import user_agent
 from tsuzuki.model.clock import Clock
 
 DEFAULT_LIMITS = Limits(characters_max=500, characters_per_url=23)
@@ -53,7 +61,6 @@ class MastodonChannel:
     is_idempotent = False
 
     def __init__(self, *, base_url: str, access_token: str, clock: Clock, seconds: float) -> None:
-        self.exchange_seconds = seconds
         self._token = access_token
         self._session = MastodonSession(clock=clock, seconds=seconds)
         self._client = Mastodon(
@@ -63,7 +70,7 @@ class MastodonChannel:
             version_check_mode="none",
             request_timeout=seconds,
             session=self._session,
-            user_agent="tsuzuki",
+            user_agent=user_agent(),
         )
         self._account_id: str | None = None
 
@@ -113,6 +120,8 @@ class MastodonChannel:
                 return self._look_up_edit(post)
             statuses = self._own_statuses(since=post.created_at - CLOCKS_APART)
             return next((_sent(one) for one in statuses if _is_it(one, post, others)), None)
+        except LookUpImpossible:
+            raise
         except SourceUnavailable as problem:
             raise LookUpFailed(problem.message) from None
 
@@ -139,7 +148,7 @@ class MastodonChannel:
             if not page or min(status.created_at for status in page) < since:
                 return
             before = page[-1].id
-        raise LookUpFailed(f"the account has more than {PAGES_MAX * PAGE_SIZE} newer posts")
+        raise LookUpImpossible(f"the account has more than {PAGES_MAX * PAGE_SIZE} newer posts")
 
     def _page(self, account_id: Any, before: Any) -> Any:
         return self._client.account_statuses(
@@ -173,18 +182,21 @@ class MastodonChannel:
 
 
 def _no_answer(problem: MastodonError, said: str) -> SourceFailed:
-    """Only a redirect and a bad certificate say for sure that nothing was taken."""
+    """A redirect, a bad certificate and a connection that was never made say for sure that nothing was taken."""
     if isinstance(problem.__context__, Redirected):
         return AccountStopped("Mastodon sends its callers elsewhere", hint=_HINT_ADDRESS)
-    if _is_certificate_refused(problem):
+    # Other errors of TLS may be those of a moment, or come after the post was sent.
+    if _is_caused_by(problem, ssl.SSLCertVerificationError):
         return AccountStopped(f"Mastodon's certificate is not good: {said}", hint=_HINT_ADDRESS)
-    return OutcomeUnknown(f"Mastodon did not answer: {said}")
+    sentence = f"Mastodon did not answer: {said}"
+    if _is_caused_by(problem, NewConnectionError, ConnectTimeoutError):
+        return NotConnected(sentence)
+    return OutcomeUnknown(sentence)
 
 
-def _is_certificate_refused(problem: BaseException) -> bool:
-    """Other errors of TLS may be those of a moment, or come after the post was sent."""
+def _is_caused_by(problem: BaseException, *kinds: type[Exception]) -> bool:
     found: BaseException | None = problem
-    while found is not None and not isinstance(found, ssl.SSLCertVerificationError):
+    while found is not None and not isinstance(found, kinds):
         # requests and urllib3 name what they wrap as an argument, or only by the chain.
         wrapped = next((one for one in found.args if isinstance(one, BaseException)), None)
         found = wrapped or found.__cause__ or found.__context__

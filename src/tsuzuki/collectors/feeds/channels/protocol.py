@@ -2,7 +2,7 @@
 
 What `send` raises tells what is known:
 
-    OutcomeUnknown    it may have arrived: look, then send again under the same key or leave it to a person
+    OutcomeUnknown    it may have arrived: look, now and later, or leave it to a person
     PostRefused       it has not, and never will
     AccountStopped    it has not; nothing can be posted until a person mends the account or its settings
     RateLimitedUntil  it has not; from `until` on it may
@@ -28,6 +28,10 @@ class LookUpFailed(SourceUnavailable):
     """Whether the post has arrived cannot be found out now."""
 
     code = "post_unknown"
+
+
+class LookUpImpossible(LookUpFailed):
+    """The receiver answers, but cannot tell whether the post has arrived, now or later."""
 
 
 class PostRefused(SourceRefused):
@@ -111,9 +115,6 @@ class Channel(Protocol):
     is_idempotent: bool
     """Whether a second `send` under the same key changes nothing, by the receiver's promise."""
 
-    exchange_seconds: float
-    """After so long nothing that was sent is still under way."""
-
     def read_limits(self) -> Limits:
         """Ask the receiver."""
 
@@ -125,7 +126,8 @@ class Channel(Protocol):
         """Send once."""
 
     def look_up(self, post: Outgoing, *, others: Collection[str]) -> Sent | None:
-        """The post, if it has arrived. `others` are known to be other posts. Raises `LookUpFailed`."""
+        """The post, if it has arrived. `others` are known to be other posts. Raises `LookUpFailed`, and
+        `LookUpImpossible` if looking again cannot help."""
 
     def close(self) -> None:
         """Close its connections."""

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 from tsuzuki.collectors.feeds.channels.protocol import (
     AccountStopped,
     Limits,
-    LookUpFailed,
+    LookUpImpossible,
     OutcomeUnknown,
     Outgoing,
     PostRefused,
@@ -45,7 +45,6 @@ class WebhookChannel:
         self, *, url: str, secret: str, is_idempotent: bool, clock: Clock, seconds: float
     ) -> None:
         self.is_idempotent = is_idempotent
-        self.exchange_seconds = seconds
         self._clock = clock
         self._key = _signing_key(secret)
         parts = urlsplit(url)
@@ -88,7 +87,7 @@ class WebhookChannel:
         raise self._failure(answer)
 
     def look_up(self, post: Outgoing, *, others: Collection[str]) -> Sent | None:  # noqa: ARG002 - the protocol's
-        raise LookUpFailed("a webhook cannot be asked what has arrived")
+        raise LookUpImpossible("a webhook cannot be asked what has arrived")
 
     def close(self) -> None:
         self._client.close()

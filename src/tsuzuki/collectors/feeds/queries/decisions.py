@@ -2,10 +2,11 @@
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Connection, bindparam, false, insert, null, true, update
+from sqlalchemy import BigInteger, Connection, bindparam, null, true, update
 
 from tsuzuki.collectors.feeds.items import ItemState, requeued
 from tsuzuki.collectors.feeds.queries.items import Item
+from tsuzuki.collectors.feeds.queries.unsettled_posts import is_looked_for
 from tsuzuki.collectors.feeds.tables import WaitingState, items, waiting_items
 from tsuzuki.store.sql.prepared import execute, parameters_for
 
@@ -17,7 +18,11 @@ _APPROVE = (
 )
 _END_BACKOFF = (
     update(waiting_items)
-    .where(waiting_items.c.item_id == _ITEM, waiting_items.c.state == WaitingState.BACKOFF.value)
+    .where(
+        waiting_items.c.item_id == _ITEM,
+        waiting_items.c.state == WaitingState.BACKOFF.value,
+        ~is_looked_for(waiting_items.c.item_id),
+    )
     .values(state=WaitingState.READY.value, not_before=null(), drawn_by_run=null())
 )
 _REQUEUE = (
@@ -29,10 +34,11 @@ _REQUEUE = (
     )
     .values(**parameters_for(items, "status", "reason", "retry_count", "last_checked_at"))
 )
-_WAIT_AGAIN = insert(waiting_items).values(
-    **parameters_for(waiting_items, "item_id", "feed_id", "order_at", "is_approved"),
-    state=WaitingState.READY.value,
-    is_pending=false(),
+# The change of its status has made it wait.
+_WAIT_AGAIN = (
+    update(waiting_items)
+    .where(waiting_items.c.item_id == _ITEM)
+    .values(**parameters_for(waiting_items, "order_at", "is_approved"))
 )
 
 
@@ -42,7 +48,7 @@ def approve(connection: Connection, item_id: int) -> bool:
 
 
 def end_backoff(connection: Connection, item_id: int) -> bool:
-    """Make a deferred item ready now. False if it has no pause."""
+    """Make a deferred item ready now. False if it has no pause, or its post is looked for."""
     return execute(connection, _END_BACKOFF, {"that_item": item_id}).rowcount == 1
 
 
@@ -64,11 +70,6 @@ def requeue(
     }
     if execute(connection, _REQUEUE, values).rowcount != 1:
         return False
-    waits = {
-        "item_id": item.id,
-        "feed_id": item.feed_id,
-        "order_at": checked_at,
-        "is_approved": is_approved,
-    }
+    waits = {"that_item": item.id, "order_at": checked_at, "is_approved": is_approved}
     execute(connection, _WAIT_AGAIN, waits)
     return True

@@ -96,8 +96,9 @@ class StoredFeed:
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    """What is stored of a good fetch."""
+    """What is stored of a good fetch. `error` is what was wrong with it all the same."""
 
+    error: str | None = None
     etag: str | None
     last_modified: str | None
     moved_to: str | None
@@ -185,7 +186,7 @@ _SET_FETCHED = (
     update(feeds)
     .where(feeds.c.id == _ID, _IS_OURS)
     .values(
-        **_FARES_WELL,
+        **{**_FARES_WELL, **parameters_for(feeds, "error")},
         **parameters_for(
             feeds,
             "etag",

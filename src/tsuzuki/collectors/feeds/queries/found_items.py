@@ -24,9 +24,10 @@ from sqlalchemy import (
 from sqlalchemy.engine import Dialect
 
 from tsuzuki.collectors.feeds.entry import Entry, Unusable, stored_attachments
+from tsuzuki.collectors.feeds.identity import canonical_url
 from tsuzuki.collectors.feeds.items import ItemStatus
+from tsuzuki.collectors.feeds.recognition import KnownArticle
 from tsuzuki.collectors.feeds.tables import (
-    WaitingState,
     feed_items,
     feed_unusable_entries,
     item_details,
@@ -41,6 +42,9 @@ from tsuzuki.store.sql.types import JsonText, KeyText, PlainText, UtcTime
 from tsuzuki.store.sql.value_list import in_list
 
 ROWS_MAX = 500
+
+UNSAID = ""
+"""The content hash of an item of which no feed has said anything: another program has put it into `items`."""
 
 _FEED = bindparam("feed", type_=BigInteger())
 _NOW = bindparam("now", type_=UtcTime())
@@ -66,7 +70,7 @@ _UNUSABLE: Columns = {"entry_hash": Text(), "title": PlainText(), "problem": Pla
 
 @dataclass(frozen=True, kw_only=True)
 class KnownItem:
-    """What is known of an item that a feed lists. An item has no owner if it is older than its feeds' tables."""
+    """What is known of an item that a feed lists. An item has no owner if another program has put it into `items`."""
 
     item_id: int
     owner_feed_id: int | None
@@ -88,6 +92,19 @@ _KNOWN = (
     )
     .outerjoin(item_details, item_details.c.item_id == items.c.id)
     .outerjoin(feed_items, and_(feed_items.c.item_id == items.c.id, feed_items.c.feed_id == _FEED))
+    .where(in_list(items.c.id, "item_ids"))
+)
+_ARTICLES = (
+    select(
+        items.c.id,
+        items.c.url,
+        items.c.title,
+        items.c.published_at,
+        items.c.created_at,
+        item_details.c.canonical_url,
+        item_details.c.content_hash,
+    )
+    .outerjoin(item_details, item_details.c.item_id == items.c.id)
     .where(in_list(items.c.id, "item_ids"))
 )
 
@@ -113,6 +130,22 @@ def known_items(connection: Connection, feed_id: int, item_ids: Collection[int])
             is_listed=listed is not None,
         )
         for item_id, owner, content_hash, listed in rows.all()
+    ]
+
+
+def known_articles(connection: Connection, item_ids: Collection[int]) -> list[KnownArticle]:
+    """What a reader saw of items."""
+    rows = execute(connection, _ARTICLES, {"item_ids": list(item_ids)})
+    return [
+        KnownArticle(
+            item_id=item_id,
+            canonical_url=canonical or canonical_url(url),
+            title=title,
+            # An item without a date was given the time at which it was added.
+            published_at=None if published_at == created_at else published_at,
+            content_hash=content_hash,
+        )
+        for item_id, url, title, published_at, created_at, canonical, content_hash in rows.all()
     ]
 
 
@@ -142,7 +175,7 @@ def _add_items(dialect: Dialect, varying: tuple[str, ...]) -> Any:
 def add_details(
     connection: Connection, feed_id: int, found: Sequence[tuple[int, Entry, str | None]]
 ) -> None:
-    """What the feed says about new items, which it owns from now on, and why some are not worked on."""
+    """What the feed says about items that are new, or of which no feed has said anything. It owns them from now on."""
     rows = [(*_said(item_id, entry), entry.canonical_url, cause) for item_id, entry, cause in found]
     execute_batch(connection, _add_details, _DETAILS, rows, {"feed": feed_id})
 
@@ -150,28 +183,28 @@ def add_details(
 @lru_cache
 def _add_details(dialect: Dialect, varying: tuple[str, ...]) -> Any:
     batch = unpack(dialect, _DETAILS, varying)
-    return insert_from(dialect, item_details, {**dict(batch.c.items()), "feed_id": _FEED})
+    insert = insert_from(dialect, item_details, {**dict(batch.c.items()), "feed_id": _FEED})
+    return insert.on_conflict_do_update(
+        index_elements=["item_id"],
+        set_={name: insert.excluded[name] for name in (*_DETAILS, "feed_id")},
+        where=item_details.c.content_hash == UNSAID,
+    )
 
 
-def add_waiting(
-    connection: Connection, feed_id: int, item_ids: Sequence[int], *, now: datetime
-) -> None:
-    """New items that may be drawn."""
+def own_waiting(connection: Connection, feed_id: int, item_ids: Sequence[int]) -> None:
+    """Give items that wait without a feed to this one. New items do: the triggers let them wait."""
     rows = [(item_id,) for item_id in item_ids]
-    execute_batch(connection, _add_waiting, _ITEM_IDS, rows, {"feed": feed_id, "now": now})
+    execute_batch(connection, _own_waiting, _ITEM_IDS, rows, {"feed": feed_id})
 
 
 @lru_cache
-def _add_waiting(dialect: Dialect, varying: tuple[str, ...]) -> Any:
+def _own_waiting(dialect: Dialect, varying: tuple[str, ...]) -> Any:
     batch = unpack(dialect, _ITEM_IDS, varying)
-    values = {
-        "item_id": batch.c.item_id,
-        "feed_id": _FEED,
-        "state": literal(WaitingState.READY.value, Text()),
-        "is_pending": literal(False, waiting_items.c.is_pending.type),
-        "order_at": _NOW,
-    }
-    return insert_from(dialect, waiting_items, values)
+    return (
+        update(waiting_items)
+        .where(waiting_items.c.item_id == batch.c.item_id, waiting_items.c.feed_id.is_(None))
+        .values(feed_id=_FEED)
+    )
 
 
 def set_changed(

@@ -24,6 +24,7 @@ from tsuzuki.collectors.feeds.items import (
     ItemState,
     ItemStatus,
     deferred,
+    found_posted,
     posted,
     screened_valuable,
 )
@@ -124,12 +125,15 @@ def finish_posted(connection: Connection, item: Item, *, run_id: int, now: datet
 
 
 def finish_found(connection: Connection, item_id: int, *, run_id: int, now: datetime) -> None:
-    """Its post was found to have arrived while the item waits, in any state. One that is processed stays as it is."""
-    if execute(connection, _TAKE_WAITING, {"that_item": item_id, "run_id": run_id}).rowcount != 1:
-        return
+    """Its post was found to have arrived while the item waits, in any state, or after it was given up."""
+    is_waiting = execute(connection, _TAKE_WAITING, {"that_item": item_id, "run_id": run_id})
     item = get(connection, item_id)
     if item is None:
         raise AssertionError("an item is never deleted")
+    if is_waiting.rowcount != 1:
+        if item.state.reason is ItemReason.RETRY_LIMIT_EXCEEDED:
+            _write_state(connection, item, found_posted(item.state), now)
+        return
     if item.state.status is not ItemStatus.PENDING:
         item = move_to_pending(connection, item, run_id=run_id, now=now)
     finish_posted(connection, item, run_id=run_id, now=now)

@@ -14,6 +14,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
+    Text,
     bindparam,
     func,
     literal_column,
@@ -24,6 +25,11 @@ from sqlalchemy import (
 )
 
 from tsuzuki.collectors.feeds.items import ItemReason, ItemState, ItemStatus
+from tsuzuki.collectors.feeds.queries.unsettled_posts import (
+    is_looked_for,
+    items_looked_for,
+    next_look_of,
+)
 from tsuzuki.collectors.feeds.tables import (
     WaitingState,
     feeds,
@@ -49,7 +55,9 @@ class Item:
     state: ItemState
     created_at: datetime
     last_checked_at: datetime
-    feed_id: int
+    feed_id: int | None
+    """None if no feed has listed it: another program has put it into `items`."""
+
     canonical_url: str
     author: str | None
     attachments: list[dict[str, Any]]
@@ -126,7 +134,7 @@ SELECT_ITEMS = (
         waiting_items.c.not_before,
         waiting_items.c.is_approved,
     )
-    .join(item_details, item_details.c.item_id == items.c.id)
+    .outerjoin(item_details, item_details.c.item_id == items.c.id)
     .outerjoin(waiting_items, waiting_items.c.item_id == items.c.id)
 )
 """What an `Item` is read from; `item_from` reads a row of it."""
@@ -151,8 +159,21 @@ _END_BACKOFF = (
     .where(
         waiting_items.c.not_before <= bindparam("now", type_=UtcTime()),
         in_list(waiting_items.c.feed_id, "feed_ids"),
+        ~is_looked_for(waiting_items.c.item_id),
     )
     .values(state=WaitingState.READY.value, not_before=null())
+)
+_KEEP_BACK = (
+    update(waiting_items)
+    .where(
+        waiting_items.c.item_id.in_(items_looked_for(bindparam("job", type_=Text()))),
+        waiting_items.c.state == _READY,
+    )
+    .values(
+        state=WaitingState.BACKOFF.value,
+        not_before=next_look_of(waiting_items.c.item_id),
+        drawn_by_run=null(),
+    )
 )
 
 
@@ -163,9 +184,15 @@ def release_abandoned(connection: Connection, *, run_id: int) -> int:
 
 
 def end_backoff(connection: Connection, *, feed_ids: Collection[int], now: datetime) -> int:
-    """Make the deferred items ready whose pause is over. Done once in a run, at its start."""
+    """Make the deferred items ready whose pause is over, except those whose posts are looked for. Done once in a run,
+    at its start."""
     values = {"feed_ids": sorted(feed_ids), "now": now}
     return execute(connection, _END_BACKOFF, values).rowcount
+
+
+def keep_back_unsettled(connection: Connection, job_name: str) -> int:
+    """Put off the ready items of a job whose posts are looked for, as after a crash. Returns how many these were."""
+    return execute(connection, _KEEP_BACK, {"job": job_name}).rowcount
 
 
 def draw(connection: Connection, *, feed_ids: Collection[int], run_id: int) -> Item | None:
@@ -192,6 +219,7 @@ _UPCOMING = (
             waiting_items.c.state == WaitingState.READY.value,
             waiting_items.c.not_before <= bindparam("now", type_=UtcTime()),
         ),
+        ~is_looked_for(items.c.id),
     )
     .order_by(waiting_items.c.is_pending.desc(), waiting_items.c.order_at, items.c.id)
     .limit(bindparam("most", type_=BigInteger()))
@@ -219,4 +247,6 @@ def item_from(row: dict[str, Any]) -> Item:
         retry_count=row.pop("retry_count"),
     )
     waiting = row.pop("waiting")
+    if row["feed_id"] is None:
+        row |= {"canonical_url": row["url"], "attachments": [], "content_hash": ""}
     return Item(state=state, waiting=waiting and WaitingState(waiting), **row)

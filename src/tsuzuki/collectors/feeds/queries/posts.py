@@ -158,6 +158,14 @@ class Post(NewPost):
     changed_at: datetime
     sent_by_run: int | None
     error: str | None
+    looks: int
+    """How often it was looked for since an answer to it was lost."""
+
+    absences: int
+    """How often in a row it was not there, since it was sent last."""
+
+    next_look_at: datetime | None
+    """Of one that is UNSETTLED; None if only a person can settle it."""
 
     @property
     def outgoing(self) -> Outgoing:
@@ -190,7 +198,7 @@ def intend(connection: Connection, new: NewPost, *, run_id: int, now: datetime) 
     }
     row = execute(connection, _add(connection.dialect), values).mapping_or_none()
     if row is not None:
-        return _post(row)
+        return post_from(row)
     stored = _stored(connection, new)
     is_ours = stored.state is OutboxState.INTENDED and OUTBOX.move(
         connection,
@@ -235,7 +243,7 @@ def _stored(connection: Connection, new: NewPost) -> Post:
         return own
     row = execute(connection, _BY_KEY, {"key": new.idempotency_key}).mapping_or_none()
     if row is not None:
-        return _post(row)
+        return post_from(row)
     if own is None:
         raise Conflict(f"another run is recording the post of item {new.item_id}")
     return own
@@ -243,13 +251,13 @@ def _stored(connection: Connection, new: NewPost) -> Post:
 
 def get(connection: Connection, post_id: int) -> Post | None:
     row = execute(connection, _SELECT, {"post_id": post_id}).mapping_or_none()
-    return None if row is None else _post(row)
+    return None if row is None else post_from(row)
 
 
 def post_of_item(connection: Connection, item_id: int) -> Post | None:
     """The item's post, in any state."""
     row = execute(connection, _POST_OF_ITEM, {"item": item_id}).mapping_or_none()
-    return None if row is None else _post(row)
+    return None if row is None else post_from(row)
 
 
 def latest_of_item(connection: Connection, item_id: int) -> Post | None:
@@ -260,24 +268,19 @@ def latest_of_item(connection: Connection, item_id: int) -> Post | None:
 
 def of_item(connection: Connection, item_id: int) -> list[Post]:
     """The post, the edits and the replies of an item, in their order."""
-    return [_post(row) for row in execute(connection, _OF_ITEM, {"item": item_id}).mappings()]
+    return [post_from(row) for row in execute(connection, _OF_ITEM, {"item": item_id}).mappings()]
 
 
 def in_state(connection: Connection, job_name: str, state: OutboxState) -> list[Post]:
     """The posts of a job in one state, oldest first."""
     where = {"job": job_name, "in_state": state.value}
-    return [_post(row) for row in execute(connection, _IN_STATE, where).mappings()]
+    return [post_from(row) for row in execute(connection, _IN_STATE, where).mappings()]
 
 
 def of_run(connection: Connection, job_name: str, run_id: int, *, limit: int) -> list[Post]:
     """What a run of this job sent, or tried to, by their ids."""
     values = {"job": job_name, "run_id": run_id, "most": limit}
-    return [_post(row) for row in execute(connection, _OF_RUN, values).mappings()]
-
-
-def settle(connection: Connection, job_name: str, *, now: datetime) -> list[Post]:
-    """Posts whose sender was cut off become UNSETTLED."""
-    return [_post(row) for row in OUTBOX.settle(connection, job_name, now=now)]
+    return [post_from(row) for row in execute(connection, _OF_RUN, values).mappings()]
 
 
 def set_remote(connection: Connection, post_id: int, sent: Sent) -> None:
@@ -315,13 +318,13 @@ def changed(
             content_hash=row.pop("new_hash"),
             article_changed_at=row.pop("article_changed_at"),
             latest_id=row.pop("latest_id"),
-            post=_post(row),
+            post=post_from(row),
         )
         for row in rows
     ]
 
 
-def _post(row: Mapping[str, Any]) -> Post:
+def post_from(row: Mapping[str, Any]) -> Post:
     parsed = {
         "kind": PostKind(row["kind"]),
         "state": OutboxState(row["state"]),

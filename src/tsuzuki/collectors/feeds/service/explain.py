@@ -14,7 +14,7 @@ from tsuzuki.collectors.feeds.queries.item_lists import Sighting
 from tsuzuki.collectors.feeds.queries.posts import Post
 from tsuzuki.collectors.feeds.queries.steps import StepRecord
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions, options_of
-from tsuzuki.collectors.feeds.service.items import Items, ItemView
+from tsuzuki.collectors.feeds.service.items import Items, ItemView, feed_in
 from tsuzuki.collectors.feeds.service.next_step import NextSteps, next_step
 from tsuzuki.collectors.feeds.tables import Step, StepState
 from tsuzuki.collectors.kit.outbox import OutboxState
@@ -104,7 +104,7 @@ class Explanations:
             return [
                 {
                     "position": position,
-                    **ItemView(item=item, feed=feeds[item.feed_id]).as_dict(),
+                    **ItemView(item=item, feed=feed_in(feeds, item)).as_dict(),
                     "next_step": next_step(connection, item),
                 }
                 for position, item in enumerate(found, 1)
@@ -113,6 +113,13 @@ class Explanations:
 
 def _history(view: ItemView, sightings: list[Sighting]) -> Iterator[Sentence]:
     item = view.item
+    if item.feed_id is None:
+        yield Sentence(
+            "Published %(published)s, stored by another program %(found)s.",
+            published=item.published_at,
+            found=item.created_at,
+        )
+        return
     yield Sentence(
         "Published %(published)s, found %(found)s by the feed %(feed)s.",
         published=item.published_at,

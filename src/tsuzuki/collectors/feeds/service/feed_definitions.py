@@ -66,6 +66,18 @@ class FeedView:
         }
 
 
+NO_FEED = FeedView(
+    job="",
+    name="",
+    options=None,
+    stored=None,
+    health=FeedHealth(state=HealthState.NEW),
+    next_at=None,
+    counts=ItemCounts(),
+)
+"""Stands for the feed of an item that none has listed."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class FeedSetup:
     """Sentences: what is missing before a feed's items can be posted, and what else its owner should know."""

@@ -1,6 +1,6 @@
 """Items as people see them: lists, approvals, and having one worked on again."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,11 +9,18 @@ from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.feeds.channels.protocol import Sent
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.options import AccountType, FeedsSection
-from tsuzuki.collectors.feeds.queries import decisions, item_lists, item_moves, items, posts
+from tsuzuki.collectors.feeds.queries import (
+    decisions,
+    item_lists,
+    item_moves,
+    items,
+    posts,
+    unsettled_posts,
+)
 from tsuzuki.collectors.feeds.queries.item_lists import CheckedItem, ItemFilter
 from tsuzuki.collectors.feeds.queries.items import Item
 from tsuzuki.collectors.feeds.queries.posts import Post
-from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions, FeedView
+from tsuzuki.collectors.feeds.service.feed_definitions import NO_FEED, FeedDefinitions, FeedView
 from tsuzuki.collectors.feeds.tables import PostKind, Step, WaitingState
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.model.errors import Conflict, NotFound
@@ -36,13 +43,20 @@ class ItemView:
 
     item: Item
     feed: FeedView
+    is_unsettled: bool = False
+    """It is not known whether its post, or the last edit of it or reply to it, arrived."""
+
+    next_look_at: datetime | None = None
+    """From when on a run looks for it; None if a person is to look."""
 
     @property
     def outcome(self) -> str | None:
-        """What became of it in a word or two: its reason, or that it was posted, is held or left out."""
+        """What became of it in a word or two: its reason, or that it was posted, is held, left out or not settled."""
         state = self.item.state
         if self.item.waiting is WaitingState.APPROVAL:
             return "held"
+        if self.is_unsettled and state.reason is not ItemReason.NONE:
+            return "not settled"
         if state.status is ItemStatus.PROCESSED and not state.reason:
             return "left out" if state.reason is None else "posted"
         return None if state.reason is None else state.reason.name.lower().replace("_", " ")
@@ -51,8 +65,8 @@ class ItemView:
         item, state = self.item, self.item.state
         return {
             "id": item.id,
-            "job": self.feed.job,
-            "feed": self.feed.name,
+            "job": self.feed.job or None,
+            "feed": self.feed.name or None,
             "title": item.title,
             "url": item.url,
             "published_at": item.published_at,
@@ -62,6 +76,7 @@ class ItemView:
             "retry_count": state.retry_count,
             "waiting": item.waiting,
             "not_before": item.not_before,
+            "next_look_at": self.next_look_at,
             "cause": item.cause,
             "created_at": item.created_at,
             "last_checked_at": item.last_checked_at,
@@ -103,7 +118,8 @@ class Items:
         wanted, feeds = self._filter(before_id=before_id, **narrowing)
         with self._database.read() as connection:
             found = item_lists.find(connection, wanted, limit=limit)
-        return [ItemView(item=item, feed=feeds[item.feed_id]) for item in found]
+            looks = unsettled_posts.next_looks(connection, [item.id for item in found])
+        return [_view(item, feed_in(feeds, item), looks) for item in found]
 
     def last_checked(self, *, of_each_status: int) -> list[CheckedItem]:
         """The items of each status that were looked at last: what changed a moment ago is among them."""
@@ -132,7 +148,7 @@ class Items:
         feeds = [self._definitions.get(feed)] if feed else self._definitions.find(job)
         by_id = {one.stored.id: one for one in feeds if one.stored is not None}
         wanted = ItemFilter(
-            feed_ids=list(by_id),
+            feed_ids=list(by_id) if feed or job else None,
             statuses=[ItemStatus[name.upper()] for name in statuses] or None,
             reasons=[ItemReason[name.upper()] for name in reasons] or None,
             waiting=WaitingState(waiting) if waiting else None,
@@ -148,11 +164,12 @@ class Items:
             is_id = name.isdecimal() and len(name) <= ID_DIGITS_MAX
             item_id = int(name) if is_id else item_lists.id_of_url(connection, name)
             item = None if item_id is None else items.get(connection, item_id)
+            looks = unsettled_posts.next_looks(connection, [item.id] if item else [])
         if item is None:
             raise NotFound(
                 f"there is no item {name!r}", hint="See: tsuzuki feeds items", code="item_unknown"
             )
-        return ItemView(item=item, feed=self._feed_of(item))
+        return _view(item, self._feed_of(item), looks)
 
     def posts_of_run(self, job_name: str, run_id: int, *, limit: int = 50) -> list[PostView]:
         """What a run posted, edited or replied, or tried to; nothing for a run of another kind."""
@@ -220,12 +237,12 @@ class Items:
         views = [self.get(name) for name in names]
         if dry_run:
             for view in views:
-                _refuse_unless_requeuable(view.item)
+                _refuse_unless_requeuable(view)
             return views
         with self._database.write() as connection:
             now = self._database.now(connection)
             for view in views:
-                self._requeue(connection, view.item, now)
+                self._requeue(connection, view, now)
         return [self.get(str(view.item.id)) for view in views]
 
     def requeue_by_reason(
@@ -233,11 +250,12 @@ class Items:
     ) -> list[ItemView]:
         """The same for every item that was deferred or given up for a reason."""
         views = self.find(feed=feed, reasons=[reason], limit=REQUEUED_MAX)
-        names = [str(view.item.id) for view in views if is_requeuable(view.item)]
+        names = [str(view.item.id) for view in views if is_requeuable(view)]
         return self.requeue(names, dry_run=dry_run)
 
-    def _requeue(self, connection: Connection, item: Item, now: datetime) -> None:
-        _refuse_unless_requeuable(item)
+    def _requeue(self, connection: Connection, view: ItemView, now: datetime) -> None:
+        _refuse_unless_requeuable(view)
+        item = view.item
         is_done = item.state.status is ItemStatus.PROCESSED
         moved = (
             decisions.requeue(connection, item, now=now)
@@ -249,10 +267,8 @@ class Items:
         self._record(connection, "feeds.item.requeue", item)
 
     def _feed_of(self, item: Item) -> FeedView:
-        for feed in self._definitions.find():
-            if feed.stored is not None and feed.stored.id == item.feed_id:
-                return feed
-        raise AssertionError("a feed with items is never removed")
+        found = self._definitions.find()
+        return feed_in({one.stored.id: one for one in found if one.stored is not None}, item)
 
     def _record(self, connection: Connection, action: str, item: Item) -> None:
         audit.record(
@@ -265,6 +281,11 @@ class Items:
         )
 
 
+def feed_in(feeds: Mapping[int, FeedView], item: Item) -> FeedView:
+    """The feed of an item, among those by id."""
+    return NO_FEED if item.feed_id is None else feeds[item.feed_id]
+
+
 def _refuse_unless_held(connection: Connection, item: Item) -> None:
     if item.waiting is not WaitingState.APPROVAL:
         raise Conflict(
@@ -274,11 +295,15 @@ def _refuse_unless_held(connection: Connection, item: Item) -> None:
         )
     post = posts.post_of_item(connection, item.id)
     if post is not None and post.state is OutboxState.UNSETTLED:
-        raise Conflict(
-            f"it is not known whether the post of item {item.id} arrived",
-            hint="Look at the receiver, then say it again with --was-sent or --send-again.",
-            code="post_unsettled",
-        )
+        raise _unsettled(item)
+
+
+def _unsettled(item: Item) -> Conflict:
+    return Conflict(
+        f"it is not known whether the post of item {item.id} arrived",
+        hint=f"Look at the receiver, then: tsuzuki feeds approve {item.id} --was-sent, or --send-again.",
+        code="post_unsettled",
+    )
 
 
 def _post_to_decide(connection: Connection, item: Item, *, was_sent: bool) -> Post:
@@ -315,21 +340,35 @@ def _changed_meanwhile(item: Item) -> Conflict:
     )
 
 
-def is_requeuable(item: Item) -> bool:
-    """Whether a person may have it worked on again: it is deferred, or processed and not posted."""
+def is_requeuable(view: ItemView) -> bool:
+    """Whether a person may have it worked on again: it is deferred, or processed and not posted, and its post is not
+    looked for."""
+    item = view.item
+    if view.next_look_at is not None:
+        return False
     if item.state.status is ItemStatus.PROCESSED:
         return item.state.reason is not ItemReason.NONE
     return item.waiting is WaitingState.BACKOFF
 
 
-def _refuse_unless_requeuable(item: Item) -> None:
-    if is_requeuable(item):
+def _refuse_unless_requeuable(view: ItemView) -> None:
+    if is_requeuable(view):
         return
+    item = view.item
     was_posted = item.state.reason is ItemReason.NONE
+    if view.next_look_at is not None and not was_posted:
+        raise _unsettled(item)
     raise Conflict(
         f"item {item.id} was posted" if was_posted else f"item {item.id} waits already",
         hint="What was posted is never posted again."
         if was_posted
         else f"See: tsuzuki feeds explain {item.id}",
         code="item_posted" if was_posted else "item_waits",
+    )
+
+
+def _view(item: Item, feed: FeedView, looks: Mapping[int, datetime | None]) -> ItemView:
+    is_unsettled = item.id in looks
+    return ItemView(
+        item=item, feed=feed, is_unsettled=is_unsettled, next_look_at=looks.get(item.id)
     )

@@ -11,6 +11,7 @@ from tsuzuki.collectors.feeds.output_guard import OutputRefused, guarded_summary
 from tsuzuki.collectors.feeds.post_caps import posts_left
 from tsuzuki.collectors.feeds.queries import accounts, item_lists, models, posts, steps
 from tsuzuki.collectors.feeds.queries.items import Item
+from tsuzuki.collectors.feeds.queries.posts import Post
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions, FeedView
 from tsuzuki.collectors.feeds.service.feed_setup import missing_settings
 from tsuzuki.collectors.feeds.service.items import ItemView
@@ -44,7 +45,7 @@ class NextSteps:
         item, options = view.item, view.feed.options
         match item.waiting:
             case None:
-                yield from _after_the_end(connection, item)
+                yield from _after_the_end(connection, view)
                 return
             case WaitingState.APPROVAL:
                 yield from _awaiting_a_person(connection, item)
@@ -56,6 +57,13 @@ class NextSteps:
                 yield Sentence(
                     "The run that worked on it has ended before it was done; the next one goes on with it."
                 )
+            case WaitingState.BACKOFF if view.next_look_at is not None:
+                yield Sentence(
+                    "Its post is not settled: no answer came, and it may have arrived. The first run after %(when)s "
+                    "looks for it, and sends it again only if it is not there twice. If you have looked, say either:",
+                    when=view.next_look_at,
+                )
+                yield from _decisions(item)
             case WaitingState.BACKOFF:
                 yield Sentence("It is drawn by the first run after %(when)s.", when=item.not_before)
             case WaitingState.READY:
@@ -63,6 +71,9 @@ class NextSteps:
                     "It waits to be drawn; the next step is: %(step)s.",
                     step=STEP_WORDS[next_step(connection, item)],
                 )
+        if item.feed_id is None:
+            yield Sentence("No feed has listed it yet; the next run gives it to one.")
+            return
         if options is None:
             yield Sentence("But no job has its feed %(feed)s any more.", feed=view.feed.name)
             return
@@ -152,11 +163,20 @@ def next_step(connection: Connection, item: Item) -> str:
     return "summary" if item.state.status is ItemStatus.PENDING else "download and screening"
 
 
-def _after_the_end(connection: Connection, item: Item) -> Iterator[Sentence]:
+def _after_the_end(connection: Connection, view: ItemView) -> Iterator[Sentence]:
+    item = view.item
     requeue = Command(f"tsuzuki feeds requeue {item.id}")
     match item.state.reason:
         case ItemReason.NONE:
             yield from _after_its_post(connection, item)
+        case ItemReason.RETRY_LIMIT_EXCEEDED if view.next_look_at is not None:
+            yield Sentence(
+                "It was given up after %(count)s tries, but its last post may have arrived. The first run after "
+                "%(when)s looks for it. If you have looked, say either:",
+                count=item.state.retry_count,
+                when=view.next_look_at,
+            )
+            yield from _decisions(item)
         case ItemReason.RETRY_LIMIT_EXCEEDED:
             yield Sentence(
                 "It was given up after %(count)s tries. To have it worked on again: %(command)s",
@@ -174,11 +194,7 @@ def _after_the_end(connection: Connection, item: Item) -> Iterator[Sentence]:
 def _after_its_post(connection: Connection, item: Item) -> Iterator[Sentence]:
     latest = posts.latest_of_item(connection, item.id)
     if latest is not None and latest.state is OutboxState.UNSETTLED:
-        yield Sentence(
-            "It was posted. It is not known whether its %(kind)s arrived. Each run looks, if the receiver can be "
-            "asked; if not, look yourself, then say either:",
-            kind=KIND_WORDS[latest.kind],
-        )
+        yield _unsettled_change(latest)
         yield from _decisions(item)
     elif latest is not None and latest.state is OutboxState.REFUSED:
         yield Sentence(
@@ -193,6 +209,22 @@ def _after_its_post(connection: Connection, item: Item) -> Iterator[Sentence]:
         )
     else:
         yield Sentence("It was posted. Nothing more happens.")
+
+
+def _unsettled_change(post: Post) -> Sentence:
+    kind = KIND_WORDS[post.kind]
+    if post.next_look_at is None:
+        return Sentence(
+            "It was posted. It is not known whether its %(kind)s arrived, and the receiver cannot be asked. Look, "
+            "then say either:",
+            kind=kind,
+        )
+    return Sentence(
+        "It was posted. It is not known whether its %(kind)s arrived. The first run after %(when)s looks for it. If "
+        "you have looked, say either:",
+        kind=kind,
+        when=post.next_look_at,
+    )
 
 
 def _decisions(item: Item) -> Iterator[Sentence]:

@@ -1,8 +1,8 @@
-"""The process that extracts text from documents of strangers, with little memory and little time.
+"""The process that reads documents of strangers, with little memory and little time: feeds, pages and PDFs.
 
 It reads orders from its standard input: a line of JSON, then the document. It answers each by a line of JSON. An
-order that takes too long ends the process, by a timer of the kernel's; so does the end of its input, when the process
-that started it is gone. It has no secrets: its environment is empty.
+order that takes too long, or too much processor time, ends the process, by a timer of the kernel's; so does the end of
+its input, when the process that started it is gone. It has no secrets: its environment is empty.
 """
 
 import json
@@ -18,26 +18,34 @@ SECONDS_MAX = 30.0
 PDF_SHARE = 0.7
 """After this share of the time no further page of a PDF is read, and what was read is kept."""
 
-HTML = "html"
+HTML, FEED = "html", "feed"
 Reader = Callable[[dict[str, Any], bytes], dict[str, Any]]
 
 
-def main() -> None:
+def main(first_kind: str) -> None:
     _set_limits()
     orders, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a library prints is no answer
-    _reader(HTML)  # loaded while the first page is still on its way
+    _reader(first_kind)  # loaded while the first document is still on its way
     while line := orders.readline():
         order = json.loads(line)
         body = orders.read(order["length"])
         if len(body) < order["length"]:
             return
         read = _reader(order["kind"])
-        signal.setitimer(signal.ITIMER_REAL, order["seconds"])
+        timer, seconds = _timer(order)
+        signal.setitimer(timer, seconds)
         answer = _answer(read, order, body)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(timer, 0)
         answers.write(json.dumps(answer).encode() + b"\n")
         answers.flush()
+
+
+def _timer(order: dict[str, Any]) -> tuple[int, float]:
+    """By the clock, or by the processor time of this process: its signal ends the process."""
+    if "processor_seconds" in order:
+        return signal.ITIMER_PROF, order["processor_seconds"]
+    return signal.ITIMER_REAL, order["seconds"]
 
 
 def _reader(kind: str) -> Reader:
@@ -46,6 +54,11 @@ def _reader(kind: str) -> Reader:
         from tsuzuki.collectors.feeds.page_text import html_text  # noqa: PLC0415 -- see above
 
         return lambda order, body: html_text(body, charset=order["charset"], url=order["url"])
+    if kind == FEED:
+        import tsuzuki.collectors.feeds.parse  # noqa: F401, PLC0415 -- see above
+        from tsuzuki.collectors.feeds.feed_parser import answer_of  # noqa: PLC0415 -- see above
+
+        return answer_of
     from tsuzuki.collectors.feeds.pdf_text import pdf_text  # noqa: PLC0415 -- see above
 
     return lambda order, body: pdf_text(body, seconds_max=order["seconds"] * PDF_SHARE)

@@ -1,0 +1,109 @@
+"""Taking over `items` with the rows of an earlier program."""
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Text,
+    bindparam,
+    column,
+    null,
+    or_,
+    select,
+    table,
+    update,
+)
+
+from tsuzuki.collectors.feeds import item_triggers
+from tsuzuki.collectors.feeds.items import ItemStatus
+from tsuzuki.collectors.feeds.tables import items
+from tsuzuki.model.errors import SchemaMismatch
+from tsuzuki.store.schema.takeover import CODE, FormerTable, FormerTables
+from tsuzuki.store.sql.dialect import is_sqlite
+from tsuzuki.store.sql.prepared import execute
+from tsuzuki.store.sql.stored_values import to_text
+
+ROWS_MAX = 5_000
+TIMES = ("published_at", "created_at", "last_checked_at")
+
+_GO_TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(\.\d+)? ([+-]\d{4})\b")
+"""How Go writes a time: `2024-05-01 09:00:00.123456789 +0900 JST m=+0.01`."""
+
+# A reason belongs to a deferred or a processed item. One that became pending may still have its last reason.
+_FORGET_REASONS = (
+    update(items)
+    .where(
+        or_(
+            items.c.status == int(ItemStatus.UNPROCESSED),
+            items.c.status == int(ItemStatus.PENDING),
+        ),
+        items.c.reason.is_not(None),
+    )
+    .values(reason=null())
+)
+# The times as they are written: our own type would not read every form.
+_raw = table("items", column("id", BigInteger()), *(column(name, Text()) for name in TIMES))
+_RAW_TIMES = (
+    select(_raw.c.id, *(_raw.c[name] for name in TIMES))
+    .where(_raw.c.id > bindparam("after", type_=BigInteger()))
+    .order_by(_raw.c.id)
+    .limit(bindparam("most", type_=BigInteger()))
+)
+_SET_TIMES = (
+    update(_raw)
+    .where(_raw.c.id == bindparam("that_item", type_=BigInteger()))
+    .values({name: bindparam(f"new_{name}", type_=Text()) for name in TIMES})
+)
+
+
+def former_tables() -> FormerTables:
+    specified = FormerTable(table=items, columns=tuple(items.c.keys()))
+    return FormerTables(tables=(specified,), settle=_settle, fill=_fill)
+
+
+def _settle(connection: Connection, _there: frozenset[str], _now: datetime) -> None:
+    if is_sqlite(connection.dialect):
+        _write_times(connection)
+    execute(connection, _FORGET_REASONS)
+
+
+def _fill(connection: Connection, _now: datetime) -> None:
+    item_triggers.add_missing(connection)
+
+
+def _write_times(connection: Connection) -> None:
+    """SQLite compares times as text, so all of them have one form."""
+    after = 0
+    while rows := execute(connection, _RAW_TIMES, {"after": after, "most": ROWS_MAX}).all():
+        for item_id, *written in rows:
+            times = [_read(item_id, *pair) for pair in zip(TIMES, written, strict=True)]
+            if times != written:
+                values = {f"new_{name}": time for name, time in zip(TIMES, times, strict=True)}
+                execute(connection, _SET_TIMES, {"that_item": item_id, **values})
+        after = rows[-1][0]
+
+
+def _read(item_id: int, name: str, value: Any) -> str:
+    """A time in our form; one without a zone is UTC."""
+    try:
+        moment = _moment(value)
+    except (ValueError, OverflowError) as problem:
+        raise SchemaMismatch(
+            f"the table 'items' cannot be taken over: {name!r} of item {item_id} is {value!r}, not a time",
+            hint="Correct the row. Nothing was changed.",
+            code=CODE,
+        ) from problem
+    return to_text(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def _moment(value: Any) -> datetime:
+    if isinstance(value, int | float):
+        return datetime.fromtimestamp(value, UTC)
+    written = _GO_TIME.match(str(value))
+    if written is None:
+        return datetime.fromisoformat(str(value))
+    day_and_time, fraction, zone = written.groups()
+    return datetime.fromisoformat(f"{day_and_time}{(fraction or '')[:7]}{zone}")

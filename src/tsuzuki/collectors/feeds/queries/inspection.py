@@ -1,0 +1,43 @@
+"""Whether `items` and `waiting_items` agree, for `tsuzuki db check`."""
+
+from sqlalchemy import Connection, exists, select
+
+from tsuzuki.collectors.feeds import item_triggers
+from tsuzuki.collectors.feeds.items import ItemStatus
+from tsuzuki.collectors.feeds.tables import items, waiting_items
+from tsuzuki.store.inspection import TRIGGERS
+from tsuzuki.store.sql.prepared import execute
+
+NAMED_MAX = 10
+"""How many items are named of each problem."""
+
+_WAITS = exists().where(waiting_items.c.item_id == items.c.id)
+# One status at a time, which an index serves: most items are processed.
+_MISSING = [
+    select(items.c.id).where(items.c.status == int(status), ~_WAITS).limit(NAMED_MAX)
+    for status in ItemStatus
+    if status is not ItemStatus.PROCESSED
+]
+_CONTRADICTING = (
+    select(waiting_items.c.item_id)
+    .outerjoin(items, items.c.id == waiting_items.c.item_id)
+    .where(
+        items.c.status.is_(None)
+        | (items.c.status == int(ItemStatus.PROCESSED))
+        | (waiting_items.c.is_pending != (items.c.status == int(ItemStatus.PENDING)))
+    )
+    .limit(NAMED_MAX)
+)
+
+
+def problems(connection: Connection) -> list[str]:
+    dialect = connection.dialect.name
+    there = set(execute(connection, TRIGGERS[dialect]).scalars())
+    missing = [name for name in item_triggers.NAMES[dialect] if name not in there]
+    unseen = [item for query in _MISSING for item in execute(connection, query).scalars()]
+    wrong = execute(connection, _CONTRADICTING).scalars()
+    return [
+        *(f"the trigger {name} is missing" for name in missing),
+        *(f"item {item} is not processed and is never drawn" for item in unseen),
+        *(f"item {item} and its row in waiting_items disagree" for item in wrong),
+    ]

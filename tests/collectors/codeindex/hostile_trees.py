@@ -1,0 +1,128 @@
+"""Trees whose author wants the one who indexes them to run a command, to hang, or to show a file of another place."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from .conftest import git
+
+MARK = "started-by-the-tree"
+OUTSIDE = "outside_function"
+
+
+def commands(mark: Path) -> str:
+    """A shell command that leaves a mark."""
+    return f"touch '{mark}'; false"
+
+
+def lazy_fetch(root: Path, mark: Path) -> None:
+    """Git has to read an object that only a remote has, and the remote is reached by a command."""
+    _repository(root)
+    (root / ".gitignore").write_text("*.log\n")
+    git(root, "add", ".")
+    blob = subprocess.run(
+        ["git", "rev-parse", ":.gitignore"], cwd=root, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    git(root, "update-index", "--skip-worktree", ".gitignore")
+    (root / ".gitignore").unlink()
+    (root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    (root / "new.py").write_text("def new():\n    pass\n")
+    _configure(
+        root,
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "evil"),
+        ("remote.evil.promisor", "true"),
+        ("remote.evil.url", str(root)),
+        ("remote.evil.uploadpack", commands(mark)),
+    )
+
+
+def file_monitor(root: Path, mark: Path) -> None:
+    """Git asks a command of the configuration which files have changed."""
+    _tracked(root)
+    _configure(root, ("core.fsmonitor", _script(root, mark)))
+
+
+def hooks(root: Path, mark: Path) -> None:
+    """Git runs the hooks of the repository."""
+    _tracked(root)
+    for name in ("post-index-change", "reference-transaction", "query-watchman"):
+        hook = root / ".git" / "hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\n{commands(mark)}\n")
+        hook.chmod(0o755)
+    os.utime(root / "main.py", ns=(1, 1))
+
+
+def filters(root: Path, mark: Path) -> None:
+    """Git passes the content of files through commands of the configuration."""
+    _tracked(root)
+    (root / ".gitattributes").write_text("* filter=evil diff=evil textconv=evil\n")
+    _configure(
+        root,
+        ("filter.evil.clean", commands(mark)),
+        ("filter.evil.smudge", commands(mark)),
+        ("filter.evil.process", commands(mark)),
+        ("diff.evil.textconv", _script(root, mark)),
+        ("diff.evil.command", _script(root, mark)),
+        ("diff.external", _script(root, mark)),
+    )
+    (root / "main.py").write_text("def main():\n    needle()\n")
+
+
+def pagers_and_helpers(root: Path, mark: Path) -> None:
+    """Commands that git starts around its work."""
+    _tracked(root)
+    script = _script(root, mark)
+    names = ("core.pager", "pager.grep", "core.sshCommand", "core.askPass", "core.editor")
+    _configure(root, *((name, script) for name in names), ("alias.ls-files", f"!{script}"))
+    _configure(root, ("core.alternateRefsCommand", script), ("grep.column", "true"))
+
+
+def nested(root: Path, mark: Path) -> None:
+    """An innocent repository with a hostile one inside."""
+    _tracked(root)
+    inner = root / "vendored"
+    inner.mkdir()
+    (inner / "main.py").write_text("def inner():\n    needle()\n")
+    lazy_fetch(inner, mark)
+
+
+COMMANDS: tuple[Callable[[Path, Path], None], ...] = (
+    *(lazy_fetch, file_monitor, hooks, filters, pagers_and_helpers, nested),
+)
+
+
+def linked_folder(root: Path) -> None:
+    """The index of git has files below a folder that a link to another place has replaced."""
+    outside = root.parent / "outside"
+    outside.mkdir()
+    (outside / "secret.py").write_text(f"def {OUTSIDE}():\n    return 'needle'\n")
+    (root / "sub").mkdir()
+    (root / "sub" / "secret.py").write_text("x = 1\n")
+    _tracked(root)
+    (root / "sub" / "secret.py").unlink()
+    (root / "sub").rmdir()
+    (root / "sub").symlink_to(outside)
+
+
+def _repository(root: Path) -> None:
+    git(root, "init", "--quiet")
+
+
+def _tracked(root: Path) -> None:
+    _repository(root)
+    git(root, "add", ".")
+
+
+def _configure(root: Path, *settings: tuple[str, str]) -> None:
+    for name, value in settings:
+        git(root, "config", name, value)
+
+
+def _script(root: Path, mark: Path) -> str:
+    script = root.parent / "script.sh"
+    script.write_text(f"#!/bin/sh\n{commands(mark)}\n")
+    script.chmod(0o755)
+    return str(script)
