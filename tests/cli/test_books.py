@@ -7,6 +7,7 @@ import pytest
 
 from support.daemons import eventually
 from support.workspace import Workspace
+from tsuzuki.collectors.books.query_set import compute_query_set_hash, short_hash
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.google_books import GoogleBooks, volumes
 from tsuzuki.sandbox.server import StandIn
@@ -104,11 +105,30 @@ def test_run_due_skips_what_is_exhausted_and_goes_on_after_a_reset(
     asked = server.count()
     assert run_due(shop) == 0
     assert server.count() == asked
-    assert "Skipped: exhausted" in last_log(shop)
+    assert "[novelties] Skipped: exhausted (query_set_hash=" in last_log(shop)
     shop.ok("job", "cursor", "reset", "novelties", "--yes")
     assert shop.data("job", "cursor", "ls") == []
     run_due(shop)
     assert server.count() == asked + 2
+
+
+@pytest.mark.parametrize("options", [(), ("--quiet",), ("--output", "json")])
+def test_run_due_warns_on_the_console_of_what_is_exhausted(
+    shop: Workspace, source: GoogleBooks, options: tuple[str, ...]
+) -> None:
+    source.catalogue = volumes(10)
+    warned = []
+    for _ in range(2):
+        shop.ok("event", "emit", "look")
+        ended = shop.ok("run-due", *options, BOOKS_KEY=KEY)
+        warned += [line for line in ended.err.splitlines() if "query_set_hash=" in line]
+    short = short_hash(compute_query_set_hash(["python"]))
+    first, second = warned
+    assert (
+        "[WARN][google-books][novelties] Exhausted: startIndex=10 >= totalItems=10 "
+        f"(query_set_hash={short}...)"
+    ) in first
+    assert f" [novelties] Skipped: exhausted (query_set_hash={short})" in second
 
 
 def test_run_due_goes_on_after_an_error_and_after_the_quota(
@@ -139,8 +159,8 @@ def test_reset_without_yes_is_an_error_and_changes_nothing(shop: Workspace) -> N
 
 def test_reset_with_yes_says_how_many_and_is_audited(shop: Workspace) -> None:
     run_due(shop)
-    ended = shop.ok("job", "cursor", "reset", "novelties", "--yes")
-    assert "Reset 1 cursor(s) for job: novelties" in ended.err
+    ended = shop.ok("job", "cursor", "reset", "novelties", "--yes", "--quiet")
+    assert (ended.out, ended.err) == ("Reset 1 cursor(s) for job: novelties\n", "")
     (entry, *_) = shop.data("audit", "ls")
     assert entry["action"] == "books.cursor.reset"
     assert shop.data("job", "cursor", "reset", "novelties", "--yes") == {
@@ -240,6 +260,33 @@ def test_an_unsettled_mail_is_shown_and_settled_by_a_person(
     assert shop.data("books", "mail", "--mark-sent", "1", "--yes")["state"] == "sent"
     assert shop.run("books", "mail", "--resend", "1", "--yes").code == 6
     assert shop.run("books", "mail", "novelties", "--resend", "1").code == 2
+
+
+def test_what_was_mailed_is_reset_and_mailed_again(
+    shop: Workspace, mail_server: MailServer
+) -> None:
+    shop.ok("books", "collect", "novelties", BOOKS_KEY=KEY)
+    shop.ok("books", "mail", "novelties", BOOKS_KEY=KEY)
+    reset = {"job": "novelties", "mails": 2, "books": 6, "kept": []}
+    assert shop.data("books", "mail", "reset", "novelties", "--dry-run") == reset
+    refused = shop.run("books", "mail", "reset", "novelties")
+    assert (refused.code, "6 book(s) of 2 mail(s)" in refused.err) == (2, True)
+    ended = shop.ok("books", "mail", "reset", "novelties", "--yes", "--quiet")
+    assert ended.out == "Reset 6 mailed book(s) for job: novelties\n"
+    assert shop.data("audit", "ls")[0]["action"] == "books.mail.reset"
+    assert len(shop.data("books", "ls", "--job", "novelties", "--undelivered")) == 50
+    shop.ok("books", "mail", "novelties", BOOKS_KEY=KEY)
+    first, _, again = (message.get_body(["plain"]) for message in mail_server.messages)
+    assert str(first) == str(again)
+    assert shop.data("books", "mail", "reset", "novelties", "--yes")["books"] == 3
+
+
+def test_a_reset_of_mails_without_a_books_job_is_refused(shop: Workspace) -> None:
+    shop.ok("job", "apply")
+    assert shop.run("books", "mail", "reset", "novelty", "--yes").code == 4
+    for words in (("novelties", "reset"), ("reset", "novelties", "more")):
+        assert shop.run("books", "mail", *words, "--yes").code == 2
+    assert shop.run("books", "mail", "reset", "novelties", "--resend", "1", "--yes").code == 2
 
 
 # --- one job, and only that -----------------------------------------------------------------------

@@ -205,3 +205,48 @@ def test_without_a_project_the_next_step_is_told(workspace: Workspace) -> None:
     ended = workspace.run("commits", "add-target", "--all-projects", "-o", "json")
     assert (ended.code, ended.error["code"]) == (4, "no_projects")
     assert "projects sync" in ended.error["hint"]
+
+
+def test_a_linked_work_tree_is_the_project_of_its_repository(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    bare = with_branches(tmp_path / "served.git")
+    for number, (first, second) in enumerate([("whole", "linked"), ("linked", "whole")]):
+        whole, linked = tmp_path / f"whole{number}", tmp_path / f"linked{number}"
+        git_oracle.git(tmp_path, "clone", "-q", str(bare), str(whole))
+        git_oracle.git(whole, "worktree", "add", "-q", "-b", "feature", str(linked))
+        places = {"whole": whole, "linked": linked}
+        workspace.ok("commits", "add-target", str(places[first]), "main")
+        workspace.ok("commits", "add-target", str(places[second]), "feature")
+        workspace.ok("commits", "projects", "add", str(places[second]))
+        workspace.ok("commits", "add-target", str(whole / ".git"), "main")
+    found = workspace.data("commits", "projects", "ls")
+    assert [Path(project["path"]).name for project in found] == ["whole0", "whole1"]
+    assert followed(workspace) == ["feature", "feature", "main", "main"]
+
+
+def test_a_project_stored_as_a_linked_work_tree_is_found_by_its_repository(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    bare = with_branches(tmp_path / "served.git")
+    linked = tmp_path / "linked"
+    git_oracle.git(bare, "worktree", "add", "-q", str(linked), "feature")
+    workspace.ok("commits", "add-target", str(linked), "feature")
+    workspace.ok("commits", "add-target", str(bare), "main")
+    assert len(workspace.data("commits", "projects", "ls")) == 1
+
+
+@pytest.mark.parametrize("place", ["~/src/missing", "/missing/here", "./missing", "../missing"])
+def test_a_missing_folder_is_not_looked_for_on_a_gitlab(
+    workspace: Workspace, server: StandIn, environ: dict[str, str], place: str
+) -> None:
+    for words in (("add-target", place), ("projects", "add", place)):
+        ended = workspace.run("commits", *words, "-o", "json", **environ)
+        assert (ended.code, ended.error["code"]) == (4, "folder_unknown")
+    assert server.count() == 0
+
+
+def test_a_file_is_not_taken_for_a_folder(workspace: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ended = workspace.run("commits", "add-target", str(tmp_path / "file"), "-o", "json")
+    assert (ended.code, ended.error["code"]) == (4, "folder_unknown")

@@ -111,7 +111,8 @@ def test_neither_command_touches_a_database(empty: Workspace) -> None:
 
 def test_the_configuration_in_force_is_shown_with_its_origins(empty: Workspace) -> None:
     empty.file.write_text(
-        "timezone: Asia/Tokyo\nredis_url: redis://cache/0\nlog_archive: ./logs\njobs: {}\n"
+        "timezone: Asia/Tokyo\nredis_url: redis://cache/0\nlog_archive: ./logs\n"
+        "contact: me@example.org\njobs: {}\n"
     )
     rows = empty.data(
         *["config", "show", "--database-url", "sqlite:///flag.db"],
@@ -126,7 +127,8 @@ def test_the_configuration_in_force_is_shown_with_its_origins(empty: Workspace) 
         "redis_url": ("redis://other/1", "TSUZUKI_REDIS_URL"),
         "timezone": ("Asia/Tokyo", f"{empty.file}:1:1"),
         "log_archive": (str(empty.folder / "logs"), f"{empty.file}:3:14"),
-        "jobs": (0, f"{empty.file}:4:1"),
+        "contact": ("me@example.org", f"{empty.file}:4:1"),
+        "jobs": (0, f"{empty.file}:5:1"),
     }
 
 

@@ -1,8 +1,10 @@
-"""Looking after the database: upgrade, check, backup."""
+"""Looking after the database: upgrade, check, backup, restore."""
 
 import json
 import sqlite3
 import stat
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -112,6 +114,70 @@ def test_a_backup_holds_what_the_database_held(workspace: Workspace) -> None:
     workspace.ok("job", "rm", "other", "--yes")
     audit = workspace.data("audit", "ls", "--database-url", f"sqlite:///{path}")
     assert [entry["action"] for entry in audit] == ["job.add", "job.add"]
+
+
+USING = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+connection.execute("SELECT count(*) FROM job_runs").fetchone()
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_backup_is_restored_and_the_old_database_is_kept(workspace: Workspace) -> None:
+    path = workspace.data("db", "backup")["path"]
+    workspace.ok("job", "disable", "hello")
+    restored = workspace.data("db", "restore", path)
+    assert restored["path"] == str(workspace.database)
+    assert stat.S_IMODE(workspace.database.stat().st_mode) == 0o600
+    disabled = "SELECT count(*) FROM job_definitions WHERE name = 'hello' AND NOT enabled"
+    with closing(sqlite3.connect(restored["kept"])) as kept:
+        assert kept.execute(disabled).fetchone() == (1,)
+    with closing(sqlite3.connect(workspace.database)) as new:
+        assert new.execute(disabled).fetchone() == (0,)
+    workspace.ok("db", "check")
+
+
+def test_nothing_is_restored_while_a_process_has_the_database_open(workspace: Workspace) -> None:
+    path = workspace.data("db", "backup")["path"]
+    before = workspace.database.stat().st_ino
+    with subprocess.Popen(
+        [sys.executable, "-c", USING, str(workspace.database)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"open\n"
+        ended = workspace.run("db", "restore", path, "-o", "json")
+        other.communicate()
+    assert (ended.code, "database_in_use" in ended.err) == (6, True)
+    assert workspace.database.stat().st_ino == before
+    workspace.ok("db", "restore", path)
+
+
+def test_a_file_that_is_no_backup_is_not_restored(workspace: Workspace) -> None:
+    before = workspace.content()
+    other = workspace.folder / "tsuzuki.yaml"
+    ended = workspace.run("db", "restore", str(other), "-o", "json")
+    assert (ended.code, "backup_unusable" in ended.err) == (2, True)
+    assert workspace.content() == before
+
+
+def test_a_copy_with_changes_in_its_log_is_not_restored_without_them(workspace: Workspace) -> None:
+    """Such as one that was made with `cp` after a crash."""
+    copy, log = workspace.folder / "copied.db", workspace.folder / "copied.db-wal"
+    with closing(sqlite3.connect(workspace.database, isolation_level=None)) as writer:
+        writer.execute("UPDATE job_definitions SET description = 'newer'")
+        copy.write_bytes(workspace.database.read_bytes())
+        log.write_bytes(Path(f"{workspace.database}-wal").read_bytes())
+    ended = workspace.run("db", "restore", str(copy), "-o", "json")
+    assert (ended.code, "backup_unusable" in ended.err) == (2, True)
+
+
+def test_a_backup_may_have_any_name(workspace: Workspace) -> None:
+    path = Path(workspace.data("db", "backup")["path"]).rename(workspace.folder / "100%? #1.db")
+    workspace.ok("db", "restore", str(path))
 
 
 def test_a_backup_overwrites_nothing(workspace: Workspace) -> None:

@@ -164,20 +164,12 @@ def test_a_start_that_was_interrupted_is_continued_and_what_is_there_stays(tmp_p
     assert (tmp_path / ".gitignore").read_text() == "*\n"
 
 
-def git(folder: Path, *words: str) -> None:
-    subprocess.run(["git", *words], cwd=folder, env=GIT, check=True, capture_output=True)
-
-
-def test_the_repository_around_is_used_unless_it_is_shallow_or_none(tmp_path: Path) -> None:
+def test_the_source_tree_is_one_of_the_demo_also_inside_a_repository(tmp_path: Path) -> None:
+    subprocess.run(["git", "init"], cwd=tmp_path, env=GIT, check=True, capture_output=True)
     workspace = DemoWorkspace(tmp_path / "demo", now=NOW)
     workspace.make_folder()
-    project = workspace.source_tree(tmp_path)
-    assert project == tmp_path / "demo" / "project"
-    git(tmp_path, "clone", str(project), "whole")
-    git(tmp_path, "clone", "--depth", "1", project.as_uri(), "shallow")
-    inside = tmp_path / "whole" / "lighthouse"
-    assert workspace.source_tree(inside) == tmp_path / "whole"
-    assert workspace.source_tree(tmp_path / "shallow") == project
+    assert workspace.source_tree() == tmp_path / "demo" / "project"
+    assert (tmp_path / "demo" / "project" / ".git").is_dir()
 
 
 @pytest.mark.parametrize("hour", range(24))

@@ -14,9 +14,12 @@ import pytest
 from sqlalchemy import Engine, event, text
 
 from support.databases import opened
+from support.factories import add_worker
 from support.git_histories import straight
 from support.workspace import Workspace
 from tsuzuki.cli.demo_workspace import DemoWorkspace
+from tsuzuki.model.abilities import Abilities
+from tsuzuki.model.loop_failure import LoopFailure
 from tsuzuki.sandbox.demo.services import DemoServices
 from tsuzuki.sandbox.gemini import KEY as GEMINI_KEY
 from tsuzuki.sandbox.gemini import Gemini
@@ -24,6 +27,8 @@ from tsuzuki.sandbox.openai_compatible import KEY as OPENAI_KEY
 from tsuzuki.sandbox.openai_compatible import OpenAICompatible
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.services import diagnosis
+from tsuzuki.store import failing_loops
+from tsuzuki.store.sql.sqlite_lock import LockHolder, write_note
 
 NOW = datetime(2026, 11, 17, 12, 0, tzinfo=UTC)
 UNREACHABLE = "postgresql://127.0.0.1:1/nothing"
@@ -119,6 +124,23 @@ def test_both_databases_are_checked(empty: Workspace, empty_database_url: str) -
     assert any(what.startswith("database") for what in missing)
     empty.ok("db", "upgrade", **here)
     assert checks(empty, **here)["database"]["result"] == "ok"
+
+
+def test_a_retention_of_logs_that_has_no_effect_is_a_warning(
+    empty: Workspace, empty_database_url: str
+) -> None:
+    here = {"TSUZUKI_DATABASE_URL": empty_database_url}
+    empty.file.write_text("jobs: {}\n")
+    empty.ok("db", "upgrade", **here)
+    rows = checks(empty, **here)
+    if empty_database_url.startswith("sqlite"):
+        assert "logs" not in rows
+        return
+    assert rows["logs"]["result"] == "warn"
+    assert "log_retention_days_db (7 days) has no effect" in rows["logs"]["found"]
+    assert "log_archive" in rows["logs"]["next"]
+    empty.file.write_text("log_archive: ./logs\njobs: {}\n")
+    assert "logs" not in checks(empty, **here)
 
 
 def test_each_service_of_an_enabled_job_is_asked_and_lets_us_in(
@@ -233,6 +255,17 @@ def test_runs_that_wait_because_of_their_job_are_a_warning(
     assert row["next"] == f"Ask why: tsuzuki run explain {other['run_id']}"
 
 
+def test_a_loop_that_keeps_failing_is_a_fault_that_names_its_process(workspace: Workspace) -> None:
+    workspace.ok("job", "disable", "hello")
+    assert "loops" not in checks(workspace)
+    failure = LoopFailure(loop="lead", failures=7, since=NOW, code="bug", error="ValueError('x')")
+    with opened(f"sqlite:///{workspace.database}") as database, database.write() as connection:
+        failing_loops.replace(connection, process="host-7-abc", failures=[failure])
+    row = checks(workspace, code=1)["loops"]
+    assert row["result"] == "fail"
+    assert all(part in row["found"] for part in ("lead", "host-7-abc", "7 times", "ValueError"))
+
+
 def test_jobs_of_the_file_that_are_not_applied_are_a_warning(workspace: Workspace) -> None:
     workspace.ok("job", "disable", "hello")
     assert "jobs" not in checks(workspace)
@@ -309,6 +342,16 @@ def test_a_write_lock_that_another_holds_is_a_warning(workspace: Workspace) -> N
     assert (row["result"], "holds the write lock" in row["found"]) == ("warn", True)
 
 
+def test_the_run_that_holds_the_write_lock_for_long_is_named(workspace: Workspace) -> None:
+    workspace.ok("job", "disable", "hello")
+    holder = LockHolder(pid=os.getpid(), run_id=7, job="import", since=datetime.now(UTC))
+    with closing(sqlite3.connect(workspace.database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        write_note(workspace.database, holder)
+        row = checks(workspace)["database"]
+    assert (row["result"], "run 7 (import" in row["found"]) == ("warn", True)
+
+
 def test_a_full_disk_and_clocks_that_differ_are_faults(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -323,3 +366,17 @@ def test_the_tree_of_an_index_job_must_be_there(workspace: Workspace) -> None:
     row = checks(workspace, code=1)["codeindex: tree"]
     assert str(Path("nowhere")) in row["found"]
     assert "tsuzuki job update tree" in row["next"]
+
+
+def test_a_job_that_no_worker_can_execute_is_a_fault_that_names_what_is_missing(
+    workspace: Workspace,
+) -> None:
+    workspace.append("\n  elsewhere:\n    python: no_such_package:work\n")
+    workspace.ok("job", "apply")
+    workspace.ok("job", "run", "elsewhere")
+    with opened(f"sqlite:///{workspace.database}") as database:
+        add_worker(database, abilities=Abilities(kinds=frozenset({"python"})))
+    row = checks(workspace, code=1)["handlers"]
+    assert row["result"] == "fail"
+    assert "elsewhere" in row["found"]
+    assert "no_such_package" in row["found"]

@@ -127,7 +127,13 @@ def test_references_tell_how_sure_they_are(tree: Tree) -> None:
         ("app/main.py:5", "imported", True),
     }
     assert "2 references, 2 of them exact" in tree.ok("references", "Server").err
-    assert tree.ok("references", "start", "--exact").out == ""
+    (tree.root / "app" / "more.py").write_text("def f(x):\n    x.start()\n", encoding="utf-8")
+    ended = tree.ok("references", "start", "--output", "json")
+    assert {(one["place"], one["exact"]) for one in ended.data} == {
+        ("app/main.py:5", True),
+        ("app/more.py:2", False),
+    }
+    assert "app/more.py" not in tree.ok("references", "start", "--exact").out
 
 
 def test_outline_and_map(tree: Tree) -> None:

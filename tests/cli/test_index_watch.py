@@ -133,7 +133,7 @@ def test_on_a_terminal_a_long_build_has_a_bar(
     tree: Path, watch: Callable[..., WatchProcess]
 ) -> None:
     for number in range(400):
-        (tree / f"m{number}.py").write_text(f"def function_{number}():\n    pass\n" * 20)
+        (tree / f"m{number}.py").write_text(f"def function_{number}():\n    pass\n" * 200)
     terminal, inside = pty.openpty()
     shown = bytearray()
 
@@ -152,7 +152,7 @@ def test_on_a_terminal_a_long_build_has_a_bar(
     at, job_id, status, updated, removed, symbols = watching.line().rstrip("\n").split("\t")
     assert at.endswith("Z")
     assert job_id.startswith("watcher-")
-    assert (status, updated, removed, symbols) == ("completed", "401", "0", "8001")
+    assert (status, updated, removed, symbols) == ("completed", "401", "0", "80001")
     assert watching.end()[0] == 130
     reading.join(SECONDS_MAX)
     os.close(terminal)

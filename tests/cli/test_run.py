@@ -107,6 +107,13 @@ def test_asking_twice_with_one_key_gives_one_run(workspace: Workspace) -> None:
     assert second == {"run_id": first["run_id"], "is_new": False}
 
 
+@pytest.mark.parametrize("command", ["job run hello", "event emit order"])
+@pytest.mark.parametrize("key", ["", "k" * 6000])
+def test_a_key_that_cannot_be_one_is_refused(workspace: Workspace, command: str, key: str) -> None:
+    told = workspace.run(*command.split(), "--key", key, "--output", "json")
+    assert (told.code, told.error["code"]) == (2, "key_length")
+
+
 def test_an_event_starts_the_jobs_that_wait_for_it_once(workspace: Workspace) -> None:
     add(workspace, "on-order", "sh", "-c", 'echo "$TSUZUKI_EVENT"', options=("--on-event", "order"))
     emit = ("event", "emit", "order", "--payload", '{"id": 7}', "--key", "order-7")

@@ -1,17 +1,25 @@
 """`tsuzuki web` and `tsuzuki up` serve the API, and stop in good order."""
 
 import json
+import re
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from urllib.request import Request, urlopen
+from contextlib import suppress
+from urllib.parse import urlencode, urlsplit
+from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
 import pytest
 
+from support.daemons import eventually
+from support.redis_server import free_port
+from support.terminal import at_terminal
 from support.web_process import serving
 from support.workspace import Workspace, process_environment
+from tsuzuki.model.access import Role
+from tsuzuki.wiring.application import opened
 
 WAIT_SECONDS = 120
 
@@ -26,7 +34,8 @@ def taken() -> Iterator[str]:
 @pytest.mark.slow
 def test_up_serves_the_api_beside_its_engine(workspace: Workspace) -> None:
     with serving(workspace.folder, "up", "--listen", "127.0.0.1:0") as (process, url):
-        headers = {"Prefer": "wait=30"}
+        token = workspace.ok("token", "create", "test", "--role", "operator").out.strip()
+        headers = {"Prefer": "wait=30", "Authorization": f"Bearer {token}"}
         start = Request(f"{url}/api/v1/jobs/hello/runs", method="POST", headers=headers)
         with urlopen(start, timeout=WAIT_SECONDS) as answer:
             run = json.load(answer)
@@ -45,7 +54,9 @@ def test_up_serves_the_api_beside_its_engine(workspace: Workspace) -> None:
 @pytest.mark.slow
 def test_web_serves_alone_and_ends_with_ctrl_c(workspace: Workspace) -> None:
     with serving(workspace.folder, "web", "--listen", "127.0.0.1:0") as (process, url):
-        with urlopen(f"{url}/api/v1/jobs", timeout=WAIT_SECONDS) as answer:
+        token = workspace.ok("token", "create", "test").out.strip()
+        listed = Request(f"{url}/api/v1/jobs", headers={"Authorization": f"Bearer {token}"})
+        with urlopen(listed, timeout=WAIT_SECONDS) as answer:
             assert [job["name"] for job in json.load(answer)["items"]] == ["hello"]
         process.send_signal(signal.SIGINT)
         assert process.wait(WAIT_SECONDS) == 130
@@ -91,3 +102,56 @@ def test_setup_prints_a_code_once_there_is_no_user(workspace: Workspace, words: 
         line = next(line for line in process.stderr if wanted in line)
         assert "json" not in words or json.loads(line)["setup_code"]
         process.kill()
+
+
+def test_web_link_prints_a_link_for_the_server_at_an_address(workspace: Workspace) -> None:
+    usual = workspace.ok("web", "link").out.strip()
+    assert usual.startswith("http://127.0.0.1:8420/sign-in/link?token=")
+    told = json.loads(workspace.ok("web", "link", "--listen", "[::1]:9000", "--output", "json").out)
+    assert told["url"].startswith("http://[::1]:9000/sign-in/link?token=")
+    assert told["expires_at"]
+    assert usual.partition("=")[2] not in workspace.ok("audit", "ls", "--output", "json").out
+
+
+def test_no_link_is_created_where_there_are_users(workspace: Workspace) -> None:
+    with opened(environ={}, cwd=workspace.folder) as application:
+        by = application.principal
+        application.users.add("ada", "correct horse battery", role=Role.ADMIN, by=by)
+    refused = workspace.run("web", "link", "--output", "json")
+    assert (refused.code, refused.error["code"]) == (6, "users_exist")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["web", "up"])
+def test_a_link_is_printed_at_a_terminal_and_opens_the_server(
+    workspace: Workspace, command: str
+) -> None:
+    with at_terminal([command, "--listen", "127.0.0.1:0"], workspace.folder) as terminal:
+        terminal.expect("Stop with ^C")
+        (link,) = re.findall(r"http://\S+/sign-in/link\?token=\S+", terminal.shown)
+        page, _, token = link.partition("?token=")
+        form = Request(page, data=urlencode({"token": token}).encode())
+        with build_opener(HTTPCookieProcessor()).open(form, timeout=WAIT_SECONDS) as answer:
+            assert (answer.status, urlsplit(answer.url).path) == (200, "/")
+            assert token not in answer.read().decode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [[], ["--log-format", "json"], ["--quiet"]], ids=" ".join)
+def test_what_may_be_kept_as_a_log_has_no_link(workspace: Workspace, words: list[str]) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    command = [sys.executable, "-m", "tsuzuki", "web", "--listen", address, *words]
+    with subprocess.Popen(
+        command, cwd=workspace.folder, env=process_environment({}), stderr=subprocess.PIPE
+    ) as process:
+        eventually(lambda: is_listening(address), what="a server", seconds=WAIT_SECONDS)
+        process.send_signal(signal.SIGTERM)
+        _, written = process.communicate(timeout=WAIT_SECONDS)
+    assert b"token=" not in written
+    assert (f"tsuzuki web link --listen {address}".encode() in written) is (words == [])
+
+
+def is_listening(address: str) -> bool:
+    with suppress(OSError), urlopen(f"http://{address}/livez", timeout=WAIT_SECONDS):
+        return True
+    return False

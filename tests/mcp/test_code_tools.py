@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from support.mcp_session import FOLDER_VARIABLE, make_tree
+from support.waiting import wait_until
+from tsuzuki.collectors.codeindex.answers import changed_files
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.calls import answer_call
 from tsuzuki.mcp.code.definitions import CODE_TOOLS
+from tsuzuki.mcp.code.indexes import CodeIndexes
 from tsuzuki.mcp.tokens import tokens
 from tsuzuki.mcp.tool import BUDGET_MIN, Progress, ServerState
 
@@ -266,6 +269,37 @@ def test_a_refusal_names_the_next_call(
     assert answer.is_error
     assert next_call in answer.text
     assert "tsuzuki index" not in answer.text
+
+
+def test_questions_about_a_watched_tree_walk_it_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make_tree(tmp_path / "tree")
+    state = ServerState(environ={FOLDER_VARIABLE: str(tmp_path / "indexes")}, cwd=root)
+
+    def ask(name: str, /, **arguments: Any) -> ToolAnswer:
+        return answer_call(CODE_TOOLS, name, arguments, state=state, progress=Progress())
+
+    monkeypatch.setattr("tsuzuki.collectors.codeindex.doubt.TICK_NS", 0)
+    ask("code_search", query="total")
+    indexes: CodeIndexes = state.part("code", CodeIndexes)
+    watcher = indexes._watchers[root]
+    wait_until(lambda: watcher.state == "watching", "the tree is watched")
+    walks: list[Path] = []
+    scan_tree = changed_files.scan_tree
+
+    def counted(folder: Path, **options: Any) -> object:
+        walks.append(folder)
+        return scan_tree(folder, **options)
+
+    monkeypatch.setattr(changed_files, "scan_tree", counted)
+    for number in range(10):
+        (root / "shop/late.py").write_text(f"def late_{number}():\n    pass\n")
+        found = ask("code_search", query=f"late_{number}", **{"in": "names"})
+        assert found.structured["total"] == 1
+        assert ask("code_references", name="shop/sums.py:total").structured["total"] > 0
+    assert len(walks) <= 3
+    state.close()
 
 
 def test_a_change_is_seen_at_once(tmp_path: Path) -> None:

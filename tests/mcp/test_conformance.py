@@ -152,7 +152,9 @@ def product_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`tsuzuki mcp --http` as users start it."""
     folder = tmp_path_factory.mktemp("product")
     with subprocess.Popen(
-        server_command("--root", str(folder), "--tools", "all", "--http", "--port", "0"),
+        server_command(
+            "--root", str(folder), "--tools", "all", "--http", "--no-token", "--port", "0"
+        ),
         cwd=folder,
         env=server_environ(folder / "indexes"),
         stderr=subprocess.PIPE,

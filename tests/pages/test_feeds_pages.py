@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 from playwright.sync_api import Browser, expect
+from sqlalchemy import delete, insert
 
+from collectors.feeds.stored_items import NOON
 from support.feeds_site import (
     DEFERRED,
     GIVEN_UP,
@@ -33,7 +35,7 @@ from support.web_client import Served
 from tsuzuki.collectors.feeds.channels.protocol import PostBody
 from tsuzuki.collectors.feeds.options import FeedOptions
 from tsuzuki.collectors.feeds.queries import posts
-from tsuzuki.collectors.feeds.tables import PostKind
+from tsuzuki.collectors.feeds.tables import PostKind, feed_posts, items, waiting_items
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.services.jobs import parse_mapping
 from tsuzuki.services.runs import Request
@@ -110,6 +112,21 @@ def test_the_steps_of_an_item_are_told_in_japanese(site: Served) -> None:
     assert "投稿の価値あり" in shown
     assert re.findall(r"[A-Za-z]{3,}", shown) == []
     assert re.search(r"1240</bdi> 文字", steps)
+
+
+def test_an_item_that_another_program_has_stored_is_shown_without_a_feed(site: Served) -> None:
+    row = {"title": "By hand", "status": 0, "retry_count": 0, "published_at": NOON}
+    row |= {"created_at": NOON, "last_checked_at": NOON, "url": "https://by-hand.example"}
+    database = site.application.service("feeds").items._database
+    with database.write() as connection:
+        added = connection.execute(insert(items).values(row).returning(items.c.id)).scalar_one()
+    for path in ("/feeds/items", f"/feeds/items/{added}"):
+        page = site.client.as_(None).get(path)
+        assert page.status == 200
+        assert "By hand" in page.body.decode()
+    with database.write() as connection:
+        connection.execute(delete(waiting_items).where(waiting_items.c.item_id == added))
+        connection.execute(delete(items).where(items.c.id == added))
 
 
 def test_what_comes_from_outside_does_no_harm(person: Visitor) -> None:
@@ -308,3 +325,30 @@ def test_a_line_to_copy_is_one_command(site: Served) -> None:
     copied = [html.unescape(text) for text in re.findall(r'data-copy="([^"]*)"', page)]
     assert copied[0] == "tsuzuki feeds requeue --reason api_failed --feed 'news' --yes"
     assert """-d '{"feed": "news", "reason": "api_failed"}'""" in copied[1]
+
+
+@pytest.mark.parametrize(("language", "word"), [("en", "Not settled"), ("ja", "未確定")])
+def test_an_item_whose_post_is_not_settled_shows_the_next_look(
+    site: Served, language: str, word: str
+) -> None:
+    client, database = site.client.as_(None), site.application.service("feeds").items._database
+    look_at = datetime(2031, 5, 6, 7, 8, tzinfo=UTC)
+    url = "https://news.example/deferred"
+    body = PostBody(text=url, url=url, canonical_url=url, language="en", visibility="public")
+    row = {"job_name": "bot", "feed_id": 1, "item_id": DEFERRED, "kind": "post"}
+    row |= {"account": "default", "idempotency_key": "open", "state": "unsettled"}
+    row |= {"body": body.as_dict(), "content_hash": "0", "created_at": look_at}
+    with database.write() as connection:
+        connection.execute(
+            insert(feed_posts).values(**row, changed_at=look_at, next_look_at=look_at)
+        )
+    try:
+        for path in ("/feeds/items?status=deferred", f"/feeds/items/{DEFERRED}"):
+            page = client.get(path, Accept_Language=language).body.decode()
+            assert word in page
+            assert "2031-05-06T07:08" in page
+        assert f"/feeds/items/{DEFERRED}/requeue" not in page
+        assert f"/feeds/items/{DEFERRED}/approve" in page
+    finally:
+        with database.write() as connection:
+            connection.execute(delete(feed_posts).where(feed_posts.c.idempotency_key == "open"))

@@ -198,6 +198,20 @@ def test_a_form_that_is_sent_twice_starts_one_run(fixed: Served) -> None:
     assert b"{month: " in wrong.body
 
 
+def test_a_form_that_is_sent_again_with_other_arguments_asks_before_it_starts_a_second_run(
+    fixed: Served,
+) -> None:
+    once = fixed.client.get("/jobs/made-here/run.json").json["form"]["once"]
+    first = send(fixed.client, "/jobs/made-here/run", arguments="", once=once)
+    other = send(fixed.client, "/jobs/made-here/run", arguments="{n: 1}", once=once)
+    assert other.status == 409
+    (asked,) = re.findall(rb'name="once" value="([^"]+)"', other.body)
+    assert asked.decode() != once
+    second = send(fixed.client, "/jobs/made-here/run", arguments="{n: 1}", once=asked.decode())
+    assert second.status == 303
+    assert second.headers["location"] != first.headers["location"]
+
+
 def test_a_list_without_jobs_teaches_the_next_command(fixed: Served) -> None:
     assert b"Show all jobs" in fixed.client.get("/jobs?search=nothing-has-this").body
     on = fixed.client.get("/jobs.json?enabled=true&sort=next&limit=1").json

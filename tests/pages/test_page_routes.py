@@ -8,7 +8,7 @@ import brotli
 import pytest
 from starlette.requests import HTTPConnection
 
-from support.web_client import Client, FixedAuthenticator, served_application
+from support.web_client import SESSION_COOKIE, Client, FixedAuthenticator, served_application
 from tsuzuki.model.access import Right
 from tsuzuki.web.pages import screens
 from tsuzuki.web.pages.flash import flash_of
@@ -106,7 +106,7 @@ def test_a_form_of_another_site_is_refused(client: Client) -> None:
         "POST",
         "/preferences",
         headers={
-            "Cookie": "__Host-tsuzuki=admin",
+            "Cookie": f"{SESSION_COOKIE}=admin",
             "Sec-Fetch-Site": "cross-site",
             "Content-Type": FORM_TYPE,
         },

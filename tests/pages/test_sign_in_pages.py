@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, expect
 
 from support.page_checks import Layouts, Visitor, check_page, stray_english, visitor
 from support.web_client import Served, served_application
-from tsuzuki.model.access import Role
+from tsuzuki.model.access import OwnerMode, Role
 
 PASSWORD = "correct-horse-battery"
 
@@ -102,3 +102,58 @@ def test_an_error_is_a_page_with_the_next_step(chromium: Browser, site: Served) 
         check_page(page)
         assert (found := stray_english(page)) == [], found
         expect(page.locator("code").first).to_have_text("run_unknown")
+
+
+@pytest.fixture
+def linked_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Without users; its owner signs in by a link."""
+    folder = tmp_path_factory.mktemp("workspace")
+    with served_application(folder, fixed=False, owner_mode=OwnerMode.LINK) as served:
+        yield served
+
+
+def link_of(site: Served) -> str:
+    return f"/sign-in/link?token={site.application.owner_links.create(actor='test').secret}"
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_a_link_signs_the_owner_in_and_leaves_the_address(
+    chromium: Browser, linked_site: Served, javascript: bool
+) -> None:
+    with visitor(chromium, linked_site.client.url, javascript=javascript) as person:
+        page = person.open(link_of(linked_site))
+        if not javascript:
+            page.get_by_role("button", name="Sign in").click()
+        expect(page).to_have_url(f"{person.url}/")
+        page.goto(f"{person.url}/runs")
+        expect(page).to_have_url(f"{person.url}/runs")
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_text("tsuzuki web link")).to_be_visible()
+
+
+def test_a_link_that_was_opened_before_is_refused_with_what_to_do(
+    chromium: Browser, linked_site: Served
+) -> None:
+    link, url = link_of(linked_site), linked_site.client.url
+    with visitor(chromium, url) as first:
+        for _ in range(2):
+            expect(first.open(link)).to_have_url(f"{url}/")
+    with visitor(chromium, url, language="ja") as second:
+        page = second.open(link)
+        expect(page.get_by_role("alert")).to_be_visible()
+        check_page(page)
+        assert (found := stray_english(page)) == [], found
+        second.faults.clear()  # the browser reports the 401
+
+
+def test_the_page_of_an_owner_who_is_not_signed_in_is_held_to_the_rules(
+    linked_site: Served, chromium: Browser
+) -> None:
+    for language, theme in (("en", "light"), ("ja", "dark")):
+        with visitor(chromium, linked_site.client.url, language=language, theme=theme) as person:
+            page = person.open("/runs", status=401)
+            check_page(page)
+            if language == "ja":
+                assert (found := stray_english(page)) == [], found
+            expect(page.get_by_text("tsuzuki web link")).to_be_visible()
+            person.faults.clear()  # the browser reports the 401

@@ -1,14 +1,23 @@
 """What is done on the pages of the system, over plain HTTP: failures, workers, events; who may, and what is noted."""
 
+import os
 import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 
+from support.factories import add_worker
 from support.web_client import Client, Served, served_application
+from tsuzuki.model.abilities import Abilities
 from tsuzuki.model.bulk import BulkState
+from tsuzuki.services.runs import Request
+from tsuzuki.store import workers
+from tsuzuki.store.sql.sqlite_lock import LockHolder, remove_note, write_note
 from tsuzuki.web.pages.route import FORM_TYPE
 
 
@@ -51,6 +60,22 @@ def test_the_overview_says_in_one_sentence_how_it_is(client: Client) -> None:
     assert (view["health"], view["engine"]["is_led"]) == ("attention", True)
     assert view["ended"]["FAILED"] == 2
     assert [group["failures"] for group in view["failures"]] == [2]
+
+
+def test_the_overview_names_the_run_that_holds_the_write_lock(served: Served) -> None:
+    file = served.application.maintenance.lock_file
+    assert file is not None
+    since = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    holder = LockHolder(pid=os.getpid(), run_id=7, job="import", since=since)
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        write_note(file, holder)
+        text = page(served.client, "/")
+        found = served.client.get("/overview.json").json["attention"]
+    (locked,) = [item for item in found if item["need"] == "locked"]
+    assert (locked["run_id"], "import" in locked["about"]) == (7, True)
+    assert "/runs/7" in text
+    remove_note(file)
 
 
 def test_a_group_is_retried_by_a_bulk_action_with_its_count(served: Served) -> None:
@@ -137,3 +162,20 @@ def test_those_who_may_not_act_see_no_button(served: Served) -> None:
     }.items():
         assert re.search(button, page(served.client, path)), path
         assert not re.search(button, page(served.client.as_("viewer"), path)), path
+
+
+def test_a_job_that_no_worker_can_execute_is_told_with_what_is_missing(served: Served) -> None:
+    jobs, database = served.application.jobs, served.application.workers._database
+    add_worker(database, "unable", abilities=Abilities(kinds=frozenset({"python"})))
+    jobs.define("elsewhere", {"python": "no_such_package:work"})
+    served.application.runs.submit(Request(job="elsewhere"))
+    try:
+        attention = served.client.get("/overview.json").json["attention"]
+        (told,) = [item for item in attention if item["need"] == "handler"]
+        assert told["about"] == "elsewhere"
+        assert "no_such_package" in told["detail"]
+        assert "no_such_package" in page(served.client, "/")
+    finally:
+        jobs.discard("elsewhere", version=None)
+        with database.write() as connection:
+            workers.deregister(connection, "unable")

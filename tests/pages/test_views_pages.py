@@ -78,3 +78,9 @@ def test_a_person_cannot_save_without_end_and_keeps_what_was_typed(fixed: Served
     assert b'value="one more"' in refused.body
     nameless = send(fixed.client, "/views/new", name="  ", address="/runs")
     assert nameless.status == 422
+
+
+def test_a_token_that_may_only_read_saves_and_deletes_no_view(fixed: Served) -> None:
+    reader = fixed.client.as_("narrow")
+    assert send(reader, "/views/new", name="v", address="/runs").status == 403
+    assert send(reader, "/views/delete", name="v", owner="user:admin").status == 403

@@ -13,8 +13,17 @@ import pytest
 
 from support.factories import add_worker, depose_and_take
 from support.mcp_http import call_text, send, token_session
-from support.web_client import Client, FixedAuthenticator, HttpAnswer, Served, served_application
+from support.waiting import wait_until
+from support.web_client import (
+    SESSION_COOKIE,
+    Client,
+    FixedAuthenticator,
+    HttpAnswer,
+    Served,
+    served_application,
+)
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
+from tsuzuki.mcp import http
 from tsuzuki.mcp.runs.run_tasks import RunTasks
 from tsuzuki.mcp.runs.workspace import ServedWorkspace
 from tsuzuki.mcp.tool import ServerState
@@ -305,7 +314,7 @@ def fixed(workspace: Path) -> Iterator[Served]:
 def test_a_session_of_a_browser_is_taken_from_our_own_origin_only(
     fixed: Served, headers: dict[str, str], status: int
 ) -> None:
-    with_cookie = {"Cookie": "__Host-tsuzuki=operator", **headers}
+    with_cookie = {"Cookie": f"{SESSION_COOKIE}=operator", **headers}
     answer = send(fixed.client.as_(None), "tools/list", headers=with_cookie)
     assert answer.status == status, answer.body
 
@@ -379,3 +388,39 @@ def test_a_server_stops_in_time_while_a_call_waits(served: Served) -> None:
         assert server.stop()
     (answer,) = authenticator.answers
     assert b"result" not in answer.body
+
+
+def test_one_principal_leaves_calls_to_others(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "CALLS_MAX", 4)
+    monkeypatch.setattr(http, "CALLS_OF_PRINCIPAL_MAX", 2)
+    run_id = served.application.runs.submit(Request(job="hello")).run_id
+    server = WebServer(
+        served.application,
+        Address(host="127.0.0.1", port=0),
+        authenticator=FixedAuthenticator(),
+    )
+    server.start()
+    waiting = {"name": "run_get", "arguments": {"run_id": run_id, "wait_seconds": 30}}
+    look = {"name": "run_get", "arguments": {"run_id": run_id}}
+    ended: list[HttpAnswer] = []
+
+    def wait_for_the_run() -> None:
+        ended.append(send(Client(server.url, "operator"), "tools/call", waiting))
+
+    threads = [threading.Thread(target=wait_for_the_run) for _ in range(6)]
+    try:
+        for thread in threads:
+            thread.start()
+        connections = server._server.server_state.connections
+        calls = server.app.state.agents.tools()._threads
+        wait_until(lambda: len(connections) == 6 and calls.borrowed_tokens >= 2, "they wait")
+        answer = send(Client(server.url, "viewer"), "tools/call", look)
+        assert (answer.status, ended) == (200, [])
+        served.application.runs.cancel(run_id)
+        for thread in threads:
+            thread.join(120)
+        assert [answer.status for answer in ended] == [200] * 6
+    finally:
+        server.stop()

@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 from starlette.types import Message
@@ -257,3 +258,18 @@ def test_of_many_wrong_parts_the_first_are_told_and_all_are_counted(
     assert (answer.status, answer.code) == (422, f"unknown_{noun}")
     assert answer.json["detail"].endswith(f"(and {len(names) - 1} more)")
     assert len(answer.json["problems"]) == PROBLEMS_MAX
+
+
+def test_a_request_that_tells_its_length_twice_is_refused_and_its_connection_closed(
+    client: Client,
+) -> None:
+    address = urlsplit(client.url)
+    request = (
+        "POST /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    )
+    with socket.create_connection((address.hostname, address.port), timeout=20) as sent:
+        sent.sendall(request.encode())
+        said = b"".join(iter(lambda: sent.recv(65_536), b""))
+    assert said.startswith(b"HTTP/1.1 400")
+    assert said.count(b"HTTP/1.1") == 1

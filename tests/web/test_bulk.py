@@ -58,11 +58,11 @@ def test_a_bulk_action_is_previewed_confirmed_and_carried_out(
     assert client.post(f"bulk/{found['id']}/stop").code == "bulk_not_running"
     confirmed = client.as_("operator").post(f"bulk/{found['id']}/confirm")
     assert (confirmed.status, confirmed.json["confirmed_by"]) == (202, "user:operator")
-    run_id = confirmed.json["run_id"]
-    assert confirmed.headers["location"] == f"/api/v1/runs/{run_id}"
+    assert confirmed.json["run_id"] is None
+    assert confirmed.headers["location"] == f"/api/v1/bulk/{found['id']}"
     assert client.post(f"bulk/{found['id']}/confirm").code == "bulk_confirmed"
     served.application.local_engine.start()
-    assert client.get(f"runs/{run_id}/wait?seconds=60").json["ended"]
+    served.application.bulk.wait(found["id"])  # type: ignore[arg-type]  # JSON
     done = client.get(f"bulk/{found['id']}").json
     assert (done["state"], done["done"]) == ("done", 12)
     first = client.get(f"bulk/{found['id']}/results?limit=8&count=true").json

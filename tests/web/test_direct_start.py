@@ -6,13 +6,13 @@ from urllib.parse import quote
 
 import pytest
 
-from support.web_client import Client, HttpAnswer
+from support.web_client import SESSION_COOKIE, Client, HttpAnswer
 from tsuzuki.web.api import runs
 from tsuzuki.web.connection import JoinedWrites
 
 DIRECT = "application/json"
 BY_THE_ROUTE = "application/other+json"
-OWN = ("id", "created_at", "scheduled_for")
+OWN = ("id", "created_at", "scheduled_for", "work_key")
 """Of each run."""
 
 
@@ -71,7 +71,7 @@ def test_every_body_is_answered_as_by_the_route(client: Client, raw: bytes) -> N
         ("hello", {"Idempotency_Key": "a b"}),
         ("hello", {"Host": "elsewhere"}),
         ("hello", {"Origin": "http://elsewhere", "Authorization": "Basic x"}),
-        ("hello", {"Sec_Fetch_Site": "cross-site", "Cookie": "__Host-tsuzuki=admin"}),
+        ("hello", {"Sec_Fetch_Site": "cross-site", "Cookie": f"{SESSION_COOKIE}=admin"}),
     ],
 )
 def test_every_name_and_header_is_answered_as_by_the_route(

@@ -1,5 +1,6 @@
 """The OpenAPI document is the one in the repository, and the page shows all of it."""
 
+import gzip
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.web_client import Client, Served
+from tsuzuki.model.loop_failure import LoopFailure
 from tsuzuki.services.workers import LeaseView
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "openapi.json"
@@ -43,6 +45,21 @@ def test_a_process_is_alive_and_ready(client: Client) -> None:
     assert client.get("/metrics").headers["content-type"].startswith("text/plain")
 
 
+def test_failing_loops_are_reported_and_make_no_process_unready(
+    served: Served, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failure = LoopFailure(
+        loop="lead", failures=5, since=datetime.now(UTC), code="bug", error="ValueError('secret')"
+    )
+    monkeypatch.setattr(served.application.local_engine, "failing_loops", lambda: [failure])
+    ready = client.as_(None).get("/readyz")
+    assert (ready.status, ready.json["ready"]) == (200, True)
+    assert ready.json["checks"][-1] == {"name": "loops", "ok": False, "detail": "lead: bug"}
+    monkeypatch.setattr(served.application.local_engine, "failing_loops", list)
+    checks = client.as_(None).get("/readyz").json["checks"]
+    assert (checks[-1]["name"], checks[-1]["ok"]) == ("loops", True)
+
+
 def test_a_lease_that_ran_out_is_told_and_makes_no_process_unready(
     served: Served, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,3 +71,13 @@ def test_a_lease_that_ran_out_is_told_and_makes_no_process_unready(
     assert (ready.status, ready.json["ready"]) == (200, True)
     assert ready.json["lease"] == {"epoch": 7, "age_seconds": 9.5, "left_seconds": -4.5}
     assert ready.json["checks"][-1] == {"name": "lease", "ok": False, "detail": "no process leads"}
+
+
+def test_the_document_is_made_once_and_sent_once(client: Client) -> None:
+    anyone = client.as_(None)
+    first = anyone.get("/openapi.json")
+    etag = first.headers["etag"]
+    assert anyone.get("/openapi.json", **{"If-None-Match": f'W/"x", {etag}'}).status == 304
+    packed = anyone.get("/openapi.json", **{"Accept-Encoding": "gzip"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(packed.body) == first.body

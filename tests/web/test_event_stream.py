@@ -244,7 +244,7 @@ def test_lines_progress_and_workers_are_told(served: Served, database_url: str) 
                     for seq, body in enumerate(["one", "see https://u:secret@host/"], start=1)
                 ]
                 logs.append(connection, worker_id="w1", lines=[(started, line) for line in lines])
-                report = ProgressReport(run=started, processed=3, total=7)
+                report = ProgressReport(run=started, processed=3, total=7, number=1)
                 progress.report_progress(connection, worker_id="w1", reports=[report])
             found = {
                 event.name: event

@@ -12,11 +12,10 @@ import pytest
 
 from support.event_stream import EventReader, cancel_all, waiting_runs
 from support.waiting import wait_until
-from support.web_client import Client, Served, served_application
+from support.web_client import SESSION_COOKIE, Client, Served, served_application
 from support.web_process import serving
-from tsuzuki.model.access import Role
+from tsuzuki.model.access import OwnerMode, Role
 from tsuzuki.services.access.sessions import SignInPlace
-from tsuzuki.web.security.authentication import SESSION_COOKIE
 from tsuzuki.web.server import Address, WebServer
 from tsuzuki.wiring.application import Application, opened
 
@@ -183,7 +182,7 @@ def test_a_killed_server_is_resumed_by_the_next_one(tmp_path: Path) -> None:
         run_ids = waiting_runs(application, 30)
         expected = []
         words = ("web", "--listen", "127.0.0.1:0")
-        environ = {"TSUZUKI_DATABASE_URL": url_of(tmp_path)}
+        environ = {"TSUZUKI_DATABASE_URL": url_of(tmp_path), "TSUZUKI_WEB_OWNER_MODE": "open"}
         with (
             serving(tmp_path, *words, environ=environ) as (process, url),
             EventReader(url, "runs", token=None) as reader,
@@ -195,7 +194,9 @@ def test_a_killed_server_is_resumed_by_the_next_one(tmp_path: Path) -> None:
             process.wait(120)
         expected += cancel_all(url_of(tmp_path), run_ids[20:])
         # The last id that was read, whether or not more was sent before the kill.
-        server = WebServer(application, Address(host="127.0.0.1", port=0))
+        server = WebServer(
+            application, Address(host="127.0.0.1", port=0), owner_mode=OwnerMode.OPEN
+        )
         server.start()
         with EventReader(server.url, "runs", token=None, last_id=reader.last_id) as reader:
             seen += reader.moves(20)

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import delete, insert
 
 from collectors.feeds.stored_items import NOON, add_feed, add_item
 from support.web_client import Client, Served, served_application
 from tsuzuki.collectors.feeds.items import ItemReason, ItemState, ItemStatus
-from tsuzuki.collectors.feeds.tables import WaitingState
+from tsuzuki.collectors.feeds.tables import WaitingState, items, waiting_items
 
 FILE = """\
 feeds:
@@ -176,3 +177,17 @@ def test_a_feed_is_added_to_the_file_shown_and_removed(client: Client, served: S
     wrong = client.post(path, {**body, "settings": {"langage": "ja"}})
     assert (wrong.status, wrong.json["problems"][0]["where"]) == (422, "body.settings"), wrong.body
     assert client.get(f"{path}/nothing").code == "feed_unknown"
+
+
+def test_an_item_that_another_program_has_stored_is_shown_without_a_feed(served: Served) -> None:
+    row = {"title": "By hand", "status": 0, "retry_count": 0, "published_at": NOON}
+    row |= {"created_at": NOON, "last_checked_at": NOON, "url": "https://by-hand.example"}
+    with served.application.service("feeds").items._database.write() as connection:
+        added = connection.execute(insert(items).values(row).returning(items.c.id)).scalar_one()
+    client = served.client
+    assert client.get(f"feeds/items/{added}").json["feed"] is None
+    assert added in listed(client, "limit=50")
+    assert client.get(f"feeds/items/{added}/explain").status == 200
+    with served.application.service("feeds").items._database.write() as connection:
+        connection.execute(delete(waiting_items).where(waiting_items.c.item_id == added))
+        connection.execute(delete(items).where(items.c.id == added))

@@ -2,8 +2,10 @@
 
 import hashlib
 import hmac
+import socket
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -16,6 +18,9 @@ webhooks:
     kind: github
     secret: ${SHOP_SECRET}
     event: shop.changed
+  open:
+    kind: gitlab
+    secret: ${SHOP_SECRET}
   unset:
     kind: gitlab
     secret: ${UNSET_SECRET}
@@ -96,3 +101,35 @@ def test_what_cannot_be_taken_is_told(client: Client) -> None:
     unset = deliver(client, delivery_id="seven", name="unset")
     assert (unset.status, unset.code) == (503, "webhook_unusable")
     assert "UNSET_SECRET" not in unset.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("name", "headers", "status"),
+    [
+        ("none", {"X-Hub-Signature-256": "sha256=0"}, 404),
+        ("shop", {}, 401),
+        ("open", {"X-Gitlab-Token": "wrong"}, 401),
+    ],
+)
+def test_a_body_is_not_waited_for_if_name_or_headers_are_wrong(
+    served: Served, name: str, headers: dict[str, str], status: int
+) -> None:
+    """The answer comes although the body never does."""
+    lines = [f"POST /hooks/{name} HTTP/1.1", "Host: 127.0.0.1", "Content-Length: 900000"]
+    lines += [f"{header}: {value}" for header, value in headers.items()]
+    address = urlsplit(served.client.url)
+    with socket.create_connection((address.hostname, address.port), timeout=20) as sent:
+        sent.sendall("\r\n".join([*lines, "", "{"]).encode())
+        assert sent.recv(12) == f"HTTP/1.1 {status}".encode()
+
+
+@pytest.mark.parametrize("event_type", ["shop.changed", "webhook.open", "webhook.other"])
+def test_an_event_that_looks_like_a_delivery_needs_the_right_to_write_jobs(
+    client: Client, event_type: str
+) -> None:
+    event = {"event_type": event_type, "payload": {}}
+    refused = client.as_("operator").post("events", event)
+    assert (refused.status, refused.code) == (403, "event_type_reserved")
+    assert client.as_("only-events:emit").post("events", event).status == 403
+    assert client.post("events", event).status == 201
+    assert client.as_("operator").post("events", {"event_type": "shop.other"}).status == 201

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -27,7 +28,7 @@ from tsuzuki.services.runs import Request, RunFilter
 from tsuzuki.store import bulk, failures
 from tsuzuki.store.access import sessions, users
 from tsuzuki.store.failures import RunFailure
-from tsuzuki.store.sql.database import Database
+from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.web.documents import openapi_of
 
 FILE = """\
@@ -183,6 +184,16 @@ LISTS: dict[str, tuple[str, str, Add]] = {
 """The path of each list, what tells its rows apart, and how to add one."""
 
 
+def confirmed_bulk(connection: Connection) -> int:
+    """One that goes on, and may go on up to any run."""
+    bulk_id = bulk.create(
+        connection, verb=BulkVerb.CANCEL, frozen={}, ceiling_id=10**9, matched=0, actor="test"
+    )
+    long_ago = datetime(2000, 1, 1, tzinfo=UTC)
+    assert bulk.confirm(connection, bulk_id, actor="test", made_after=long_ago)
+    return bulk_id
+
+
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("workspace")
@@ -193,8 +204,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         served.application.jobs.apply()
         served.application.jobs.define("hello", {"command": ["true"]})
         database: Database = served.application.service("books")._database
-        preview = served.application.bulk.preview(BulkVerb.CANCEL, RunFilter())
         with database.write() as connection:
+            bulk_id = confirmed_bulk(connection)
             user = users.add(
                 connection, name="ada", role=Role.ADMIN, password_hash="none", actor="test"
             )
@@ -205,7 +216,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             database=database,
             user_id=user.id,
             feed_id=feed_id,
-            bulk_id=preview.action.id,
+            bulk_id=bulk_id,
         )
         world.add_project(0)
         yield world

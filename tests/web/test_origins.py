@@ -8,7 +8,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from support.web_client import TIMEOUT_SECONDS, Client, FixedAuthenticator, Served
+from support.web_client import (
+    SECURE_SESSION_COOKIE,
+    SESSION_COOKIE,
+    TIMEOUT_SECONDS,
+    Client,
+    FixedAuthenticator,
+    Served,
+)
 from tsuzuki.model.errors import NotAuthenticated, UsageError
 from tsuzuki.services.access.sessions import SignInPlace
 from tsuzuki.web.security.guard import SECURITY_HEADERS
@@ -82,7 +89,7 @@ def test_no_value_of_a_request_comes_back_in_a_header(client: Client) -> None:
 @pytest.mark.parametrize("path", ["/nowhere", f"/api/v1/{CHANGE}"])
 def test_no_page_of_another_site_can_ask_for_a_change(client: Client, site: str, path: str) -> None:
     answer = client.as_(None).post(
-        path, Sec_Fetch_Site=site, Cookie="__Host-tsuzuki=admin", Host="localhost"
+        path, Sec_Fetch_Site=site, Cookie=f"{SESSION_COOKIE}=admin", Host="localhost"
     )
     assert (answer.status, answer.code) == (403, "cross_site")
 
@@ -90,17 +97,17 @@ def test_no_page_of_another_site_can_ask_for_a_change(client: Client, site: str,
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({"Cookie": "__Host-tsuzuki=admin", "Sec-Fetch-Site": "same-origin"}, 409),
-        ({"Cookie": "__Host-tsuzuki=admin", "Sec-Fetch-Site": "none"}, 409),
-        ({"Cookie": "__Host-tsuzuki=admin", "Origin": "http://localhost:9"}, 409),
-        ({"Cookie": "__Host-tsuzuki=admin", "Origin": "http://localhost:8"}, 403),
-        ({"Cookie": "__Host-tsuzuki=admin", "Origin": "https://localhost:9"}, 403),
-        ({"Cookie": "__Host-tsuzuki=admin", "Origin": "null"}, 403),
-        ({"Cookie": "__Host-tsuzuki=admin"}, 403),
+        ({"Cookie": f"{SESSION_COOKIE}=admin", "Sec-Fetch-Site": "same-origin"}, 409),
+        ({"Cookie": f"{SESSION_COOKIE}=admin", "Sec-Fetch-Site": "none"}, 409),
+        ({"Cookie": f"{SESSION_COOKIE}=admin", "Origin": "http://localhost:9"}, 409),
+        ({"Cookie": f"{SESSION_COOKIE}=admin", "Origin": "http://localhost:8"}, 403),
+        ({"Cookie": f"{SESSION_COOKIE}=admin", "Origin": "https://localhost:9"}, 403),
+        ({"Cookie": f"{SESSION_COOKIE}=admin", "Origin": "null"}, 403),
+        ({"Cookie": f"{SESSION_COOKIE}=admin"}, 403),
         # What the browser says about the site counts, and not an origin that a page could not forge anyway.
         (
             {
-                "Cookie": "__Host-tsuzuki=admin",
+                "Cookie": f"{SESSION_COOKIE}=admin",
                 "Sec-Fetch-Site": "cross-site",
                 "Origin": "http://localhost:9",
             },
@@ -111,7 +118,7 @@ def test_no_page_of_another_site_can_ask_for_a_change(client: Client, site: str,
         (
             {
                 "Authorization": "Bearer admin",
-                "Cookie": "__Host-tsuzuki=admin",
+                "Cookie": f"{SESSION_COOKIE}=admin",
                 "Sec-Fetch-Site": "cross-site",
             },
             403,
@@ -138,7 +145,7 @@ def test_wrong_credentials_are_never_taken_for_none(client: Client, header: str)
 
 
 def test_a_wrong_token_is_refused_even_beside_a_right_session(client: Client) -> None:
-    answer = client.as_("wrong").get("workers", Cookie="__Host-tsuzuki=admin")
+    answer = client.as_("wrong").get("workers", Cookie=f"{SESSION_COOKIE}=admin")
     assert answer.status == 401
 
 
@@ -156,7 +163,7 @@ def test_an_answer_allows_no_other_origin(client: Client) -> None:
 
 
 PASSED_ON = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "https"}
-FROM_OUR_PAGE = {"Cookie": "__Host-tsuzuki=admin", "Origin": "https://jobs.example"}
+FROM_OUR_PAGE = {"Cookie": f"{SECURE_SESSION_COOKIE}=admin", "Origin": "https://jobs.example"}
 
 
 @pytest.fixture

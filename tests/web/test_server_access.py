@@ -35,14 +35,6 @@ def status(url: str, token: str | None, path: str = "jobs") -> int:
     return Client(url, token).get(path).status
 
 
-def test_without_users_this_machine_needs_no_token_and_with_one_it_does(
-    application: Application, url: str
-) -> None:
-    assert status(url, None) == 200
-    application.users.add("ada", "correct horse battery", role=Role.ADMIN, by=application.principal)
-    assert status(url, None) == 401
-
-
 @pytest.mark.parametrize("header", PROXY_HEADERS)
 def test_through_a_proxy_a_token_is_needed_in_any_case(url: str, header: str) -> None:
     answer = Client(url, None).request("GET", "jobs", headers={header: "1.1 proxy"})

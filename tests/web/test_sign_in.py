@@ -6,8 +6,18 @@ from typing import Any
 
 import pytest
 
-from support.web_client import Client, HttpAnswer, Served, served_application
+from support.web_client import (
+    SECURE_SESSION_COOKIE,
+    SESSION_COOKIE,
+    Client,
+    HttpAnswer,
+    Served,
+    served_application,
+)
+from tsuzuki.model.access import Role
 from tsuzuki.services.access.sign_in_limits import BY_NAME_MAX
+from tsuzuki.web.server import Address, WebServer
+from tsuzuki.wiring.application import opened
 
 PASSWORD = "correct horse battery"
 OTHER = "staple of another horse"
@@ -64,10 +74,9 @@ def test_a_session_lives_in_a_cookie_that_no_script_and_no_other_site_has(
 ) -> None:
     browser = Browser(client, "ADA")
     name, *parts = browser.answer.headers["set-cookie"].split("; ")
-    assert name.startswith("__Host-tsuzuki=")
+    assert name.startswith(f"{SESSION_COOKIE}=")
     assert {part.lower() for part in parts} == {
         "httponly",
-        "secure",
         "samesite=lax",
         "path=/",
         "max-age=604800",
@@ -204,3 +213,45 @@ def test_a_password_is_changed_with_the_current_one(client: Client, ada: Browser
     assert session_id in [s["id"] for s in ada.get("sessions?every_user=true").json["items"]]
     assert ada.request("DELETE", f"sessions/{session_id}").status == 204
     assert again.get("sessions").status == 401
+
+
+def test_over_tls_the_cookie_is_for_tls_and_this_host_only(served: Served) -> None:
+    server = WebServer(
+        served.application,
+        Address(host="127.0.0.1", port=0),
+        allowed_hosts=["jobs.example"],
+        trusted_proxies=["127.0.0.1"],
+    )
+    server.start()
+    try:
+        headers = {"Host": "jobs.example", "X-Forwarded-Proto": "https"}
+        body = {"name": "ada", "password": PASSWORD}
+        answer = Client(server.url, None).request("POST", "sign-in", body, headers=headers)
+        name, *parts = answer.headers["set-cookie"].split("; ")
+        assert name.startswith(f"{SECURE_SESSION_COOKIE}=")
+        assert "secure" in {part.lower() for part in parts}
+        me = Client(server.url, None).request("GET", "me", headers={**headers, "Cookie": name})
+        assert me.status == 200
+        # The name without the prefix is one that a page without TLS could have set.
+        plain = {**headers, "Cookie": name.removeprefix("__Host-")}
+        assert Client(server.url, None).request("GET", "me", headers=plain).status == 401
+    finally:
+        server.stop()
+
+
+def test_two_installations_on_one_host_do_not_sign_each_other_out(
+    client: Client, ada: Browser, tmp_path: Path
+) -> None:
+    with opened(environ={}, cwd=tmp_path) as other:
+        other.users.add("ada", PASSWORD, role=Role.ADMIN, by=other.principal)
+        server = WebServer(other, Address(host="127.0.0.1", port=0))
+        server.start()
+        try:
+            there = Browser(Client(server.url), "ada")
+            assert there.cookie.partition("=")[0] != ada.cookie.partition("=")[0]
+            both = {"Cookie": f"{ada.cookie}; {there.cookie}"}
+            for url in (client.url, server.url):
+                answer = Client(url, None).request("GET", "sessions", headers=both)
+                assert answer.status == 200
+        finally:
+            server.stop()

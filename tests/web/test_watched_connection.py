@@ -2,16 +2,18 @@
 
 import socket
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from support.waiting import TIMEOUT_SECONDS, wait_until
-from support.web_client import Served
+from support.web_client import FixedAuthenticator, Served
 from tsuzuki.web import watched_connection
 from tsuzuki.web.pages.assets import asset_url
+from tsuzuki.web.server import Address, WebServer
 
 ALIVE = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
 STYLE = ALIVE.replace(b"/livez", asset_url("tsuzuki.css").encode())
@@ -22,12 +24,16 @@ def open_connections(served: Served) -> set[H11Protocol]:
 
 
 @contextmanager
-def connected(served: Served, *, receive_bytes: int | None = None) -> Iterator[socket.socket]:
+def connected(
+    served: Served, *, receive_bytes: int | None = None, source: str | None = None
+) -> Iterator[socket.socket]:
     address = urlsplit(served.server.url)
     with closing(socket.socket()) as client:
         client.settimeout(TIMEOUT_SECONDS)
         if receive_bytes is not None:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        if source is not None:
+            client.bind((source, 0))
         client.connect((address.hostname, address.port))
         yield client
 
@@ -105,6 +111,42 @@ def test_there_are_so_many_connections_and_no_more(
         assert b"200 OK" in read_to_its_end(first)
     wait_until(lambda: not open_connections(served), "the first is gone")
     assert served.client.get("/livez").status == 200
+
+
+def test_one_address_has_half_of_the_connections_and_leaves_the_rest_to_others(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait_until(lambda: not open_connections(served), "those of other tests are gone")
+    monkeypatch.setattr(watched_connection, "CONNECTIONS_MAX", 4)
+    with connected(served), connected(served):
+        wait_until(lambda: len(open_connections(served)) == 2, "both are there")
+        with connected(served) as third:
+            with suppress(ConnectionError):  # it may be cut off before
+                third.sendall(ALIVE)
+            assert read_to_its_end(third) == b""
+        with connected(served, source="127.0.0.2") as other:
+            other.sendall(ALIVE.replace(b"HTTP/1.1", b"HTTP/1.0"))
+            assert b"200 OK" in read_to_its_end(other)
+
+
+def test_a_trusted_proxy_has_the_connections_of_many(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxied = WebServer(
+        served.application,
+        Address(host="127.0.0.1", port=0),
+        trusted_proxies=["127.0.0.0/8"],
+        authenticator=FixedAuthenticator(),
+    )
+    proxied.start()
+    monkeypatch.setattr(watched_connection, "CONNECTIONS_MAX", 4)
+    behind = replace(served, server=proxied)
+    try:
+        with connected(behind), connected(behind), connected(behind) as third:
+            third.sendall(ALIVE.replace(b"HTTP/1.1", b"HTTP/1.0"))
+            assert b"200 OK" in read_to_its_end(third)
+    finally:
+        proxied.stop()
 
 
 def test_half_of_the_files_are_left_to_the_process(monkeypatch: pytest.MonkeyPatch) -> None:

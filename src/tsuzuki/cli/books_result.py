@@ -71,6 +71,8 @@ def _stopped(job_name: str, collected: Mapping[str, Any]) -> str:
     match collected["stop_reason"]:
         case "max_per_run":
             return f"max_per_run is reached; the next run of {job_name} goes on at index {at}."
+        case "quota" if collected["resumes_at"] is None:
+            return f"Today's quota is used up; the next run of {job_name} goes on at index {at}."
         case "quota":
             moment = format_stored_time(collected["resumes_at"])
             return f"Today's quota is used up; it goes on at index {at} at {moment}."

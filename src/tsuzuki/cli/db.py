@@ -26,7 +26,7 @@ RESULT = Column(
 
 @click.group(cls=Group)
 def db() -> None:
-    """Look after the database: upgrade, check, back up.
+    """Look after the database: upgrade, check, back up, restore.
 
     \b
     tsuzuki db check
@@ -101,6 +101,26 @@ def backup(invocation: Invocation, file: Path | None) -> None:
         invocation,
         copy,
         columns=[Column("path", "BACKUP"), Column("size_bytes", "SIZE", format=format_size)],
+    )
+
+
+@db.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.pass_obj
+def restore(invocation: Invocation, file: Path) -> None:
+    """Replace the SQLite database with a backup.
+
+    Refused while a process uses the database. The old database is kept beside the new one.
+
+    \b
+    tsuzuki db restore /srv/backups/tsuzuki.db
+    """
+    with open_as_it_is(invocation) as application:
+        restored = application.maintenance.restore(invocation.cwd.absolute() / file)
+    emit(
+        invocation,
+        restored,
+        columns=[Column("path", "RESTORED"), Column("kept", "OLD DATABASE")],
     )
 
 

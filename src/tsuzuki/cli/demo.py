@@ -17,6 +17,7 @@ from tsuzuki.cli.foreground import Manner, directions, run_in_foreground
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say, warn
 from tsuzuki.cli.web_options import WebOptions, web_served
+from tsuzuki.model.access import OwnerMode
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import Conflict, NotFound, TsuzukiError, UsageError, extra_missing
 from tsuzuki.model.worker import DEFAULT_CAPACITY
@@ -62,13 +63,13 @@ def demo(invocation: Invocation, folder: Path | None, listen: str | None) -> Non
             hint="Leave out --config and --database-url, and name a FOLDER.",
         )
     require_git()
-    here = invocation.cwd.absolute()
-    workspace = DemoWorkspace(here / (folder or DEFAULT_FOLDER), now=SystemClock().now())
+    place = invocation.cwd.absolute() / (folder or DEFAULT_FOLDER)
+    workspace = DemoWorkspace(place, now=SystemClock().now())
     workspace.refuse_if_not_a_demo()
     say(invocation, f"Starting in {workspace.folder}: the page is there in a few seconds.")
     with _services(workspace) as services:
         if not workspace.file.exists():
-            workspace.write(services.ports, root=workspace.source_tree(here))
+            workspace.write(services.ports, root=workspace.source_tree())
         _run(_inside(invocation, workspace), services, listen)
 
 
@@ -176,7 +177,7 @@ def _greet(
     for name in RUN_AT_START:
         _start(application, name)
     application.events.emit(VISITOR, {"name": "the first visitor"})
-    _tell(invocation, services, str(url))
+    _tell(invocation, services, str(url), is_open=application.owner_mode() is OwnerMode.OPEN)
 
 
 def _start(application: "Application", name: str) -> None:
@@ -206,7 +207,7 @@ def _follow_projects(
         warn(invocation, f"the commits of the demo are not followed: {problem.message}")
 
 
-def _tell(invocation: Invocation, services: Any, url: str) -> None:
+def _tell(invocation: Invocation, services: Any, url: str, *, is_open: bool) -> None:
     ports = {name: services.ports[name] for name in sorted(services.ports)}
     started = {"url": url, "folder": str(invocation.cwd), "ports": ports}
     emit(invocation, started, columns=[Column("url", "WEB PAGE"), Column("folder")])
@@ -236,4 +237,10 @@ def _tell(invocation: Invocation, services: Any, url: str) -> None:
     for command, meaning in commands:
         say(invocation, f"  # {meaning}")
         say(invocation, f"  {command}")
+    if is_open:
+        say(
+            invocation,
+            "The page is open to every account of this machine, which can also run commands as you"
+            " (web.owner_mode in tsuzuki.yaml).",
+        )
     say(invocation, "^C stops all of it. The folder stays, and the next start goes on.")

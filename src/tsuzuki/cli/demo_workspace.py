@@ -5,9 +5,7 @@ two is continued by the next one. A folder with a `tsuzuki.yaml` and no record i
 """
 
 import json
-import os
 import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,6 +38,9 @@ TEMPLATE = """\
 
 version: 1
 timezone: UTC
+
+web:
+  owner_mode: open              # no sign-in: for a demo only, because every account of this machine has all rights
 
 commits:
   gitlab:
@@ -189,11 +190,8 @@ class DemoWorkspace:
         text = TEMPLATE.format(**ports, root=json.dumps(str(root)), quota_zone=zone)
         _write_if_missing(self.file, text)
 
-    def source_tree(self, folder: Path) -> Path:
-        """The repository around `folder`, or a small one of the demo where there is none or it is shallow."""
-        found = _repository_around(folder)
-        if found is not None:
-            return found
+    def source_tree(self) -> Path:
+        """A small repository of the demo. Not one of the person's: every account of the machine can see the page."""
         project = self.folder / "project"
         load("tsuzuki.sandbox.demo.repositories:make_project")(project, now=self.record().since)
         return project
@@ -215,25 +213,6 @@ def zone_near_midnight(now: datetime) -> str:
         ahead -= HOURS
     # The signs of these names are those of POSIX: west is positive.
     return "Etc/GMT" if ahead == 0 else f"Etc/GMT{-ahead:+d}"
-
-
-def _repository_around(folder: Path) -> Path | None:
-    """The top of a work tree that has all its commits."""
-    asked = ("rev-parse", "--show-toplevel", "--is-shallow-repository", "--verify", "HEAD")
-    said = subprocess.run(  # noqa: S603 -- fixed words
-        ["git", *asked],  # noqa: S607 -- the person's own git
-        cwd=folder,
-        capture_output=True,
-        encoding="utf-8",
-        errors="surrogateescape",
-        check=False,
-    )
-    lines = said.stdout.splitlines()
-    if said.returncode != 0 or len(lines) < 2 or lines[1] != "false":
-        return None
-    top = Path(lines[0])
-    is_home_or_above = Path(os.path.expanduser("~")).is_relative_to(top)  # noqa: PTH111 -- works without a home too
-    return None if is_home_or_above else top
 
 
 def _write_if_missing(path: Path, text: str) -> None:

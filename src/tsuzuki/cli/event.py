@@ -32,7 +32,9 @@ def event() -> None:
 @event.command("emit")
 @click.argument("event_type", metavar="EVENT")
 @click.option("--payload", type=JsonText(), default="{}", metavar="JSON", help="What to tell.")
-@click.option("--key", "dedupe_key", metavar="KEY", help="Emit once, however often it is said.")
+@click.option(
+    "--key", "dedupe_key", metavar="KEY", help="Emit once for this type, however often it is said."
+)
 @click.pass_obj
 def emit_event(
     invocation: Invocation, event_type: str, payload: object, dedupe_key: str | None

@@ -31,6 +31,7 @@ LIST = [
     Column("feed"),
     Column("status"),
     Column("outcome"),
+    Column("next_look_at", "NEXT LOOK"),
     Column("retry_count", "TRIES", align="right"),
     Column("published_at", "PUBLISHED"),
     Column("title"),
@@ -46,6 +47,7 @@ OBJECT = [
     Column("cause"),
     Column("waiting"),
     Column("not_before"),
+    Column("next_look_at", "NEXT LOOK"),
     Column("retry_count", "TRIES"),
     Column("published_at", "PUBLISHED"),
     Column("created_at", "FOUND"),
@@ -164,8 +166,8 @@ def approve(
 ) -> None:
     """Let held posts go out with the next run of their job.
 
-    A post, an edit or a reply is unsettled if its sender was cut off and the receiver cannot be asked whether it
-    arrived: look, then say --was-sent or --send-again.
+    A post, an edit or a reply is unsettled if no answer to it came. Runs look for it if the receiver can be asked; if
+    not, or if you do not want to wait, look, then say --was-sent or --send-again.
 
     \b
     tsuzuki feeds approve 12 13

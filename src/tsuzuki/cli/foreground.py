@@ -85,7 +85,7 @@ def database_wait_option(function: Any) -> Any:
         type=click.FloatRange(0),
         default=60.0,
         metavar="SECONDS",
-        help="How long to wait at the start for a PostgreSQL that is not there yet.",
+        help="How long to wait at the start for a PostgreSQL that is not there yet, or for disk space.",
     )(function)
 
 

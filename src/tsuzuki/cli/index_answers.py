@@ -134,20 +134,26 @@ def references(
 ) -> None:
     """Show where a symbol is used, and how sure that is.
 
-    A use is exact if its definition is in the same file, is imported, or is the only one in the tree. Else it
-    only has the same name, and the number of definitions it may mean is told.
+    A use is exact if its definition is in the same file or package, is imported, or is the only one in the tree.
+    Otherwise only the name is the same, and the table shows how many definitions have it.
 
     \b
     tsuzuki index references parse_config
     tsuzuki index references src/app.py:Server/start --exact
     """
     answer = code_answers(invocation, root).references(name, **said)
-    found = [one for one in answer.value if one.confidence.is_exact or not exact]
+    answered = answer.value
+    found = [one for one in answered.uses if one.confidence.is_exact or not exact]
     rows = [one.as_dict() for one in found[:limit]]
     emit(invocation, rows, columns=_reference_columns(invocation, rows), empty="no references")
     tell_state(invocation, answer.index)
-    sure = sum(one.confidence.is_exact for one in answer.value)
-    say(invocation, f"{len(answer.value)} references, {sure} of them exact")
+    if answered.files_left_out:
+        warn(
+            invocation,
+            f"{answered.files_left_out} more files mention {name} and were not searched;"
+            " narrow the question with --path",
+        )
+    say(invocation, f"{len(answered.uses)} references, {answered.exact} of them exact")
     if len(found) > limit:
         say(invocation, f"{len(found) - limit} are not shown; --limit shows more")
 

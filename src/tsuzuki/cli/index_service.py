@@ -18,7 +18,7 @@ def extra_required() -> "Iterator[None]":
     try:
         yield
     except ModuleNotFoundError as missing:
-        if not (missing.name or "").startswith(("tree_sitter", "pathspec", "watchfiles")):
+        if not (missing.name or "").startswith(("tree_sitter", "pathspec")):
             raise
         raise extra_missing(
             "code cannot be indexed: the parsers are not installed", extra="codeindex"

@@ -103,7 +103,9 @@ class _View:
             self._bar = None
 
     def _show_progress(self, job: "BuildJob") -> None:
-        if not self._has_bar or job.progress.total < BAR_FILES_MIN:
+        progress = job.progress
+        is_short = progress.total - progress.processed < BAR_FILES_MIN
+        if not self._has_bar or (self._bar is None and is_short):
             return
         if self._bar is None:
             from tsuzuki.cli.index_progress import BuildBar  # noqa: PLC0415 -- rich is slow to load

@@ -7,7 +7,7 @@ from tsuzuki.cli.collector_services import books_service
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.completions import job_names
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.output import Column, emit, write
 from tsuzuki.model.errors import UsageError
 
 CURSORS = [
@@ -70,6 +70,7 @@ def reset(invocation: Invocation, name: str, yes: bool) -> None:
         )
     with open_application(invocation) as application:
         count = books_service(application).reset_cursors(name)
-    say(invocation, f"Reset {count} cursor(s) for job: {name}")
-    if invocation.output is not OutputFormat.TABLE:
+    if invocation.output is OutputFormat.TABLE:
+        write(f"Reset {count} cursor(s) for job: {name}")
+    else:
         emit(invocation, {"job": name, "reset": count})

@@ -36,7 +36,12 @@ def say_if_not_applied(invocation: Invocation, views: "Iterable[JobView]") -> No
 @click.argument("name", shell_complete=job_names())
 @click.option("--arg", "pairs", multiple=True, metavar="KEY=VALUE", help="One argument.")
 @click.option("--args", "whole", type=JsonText(), default="{}", metavar="JSON", help="All of them.")
-@click.option("--key", "idempotency_key", metavar="KEY", help="Run once, however often it is said.")
+@click.option(
+    "--key",
+    "idempotency_key",
+    metavar="KEY",
+    help="Idempotency key: repeated calls start only one run; with other arguments they are refused.",
+)
 @click.option(
     "--delay",
     "delay_seconds",

@@ -1,6 +1,7 @@
 """`tsuzuki mcp`: tools for coding agents, over the Model Context Protocol."""
 
 import gc
+import secrets
 import sys
 
 import click
@@ -12,6 +13,8 @@ from tsuzuki.cli.output import is_terminal, say
 from tsuzuki.model.errors import UsageError, extra_missing
 
 DEFAULT_PORT = 8940
+TOKEN_VARIABLE = "TSUZUKI_MCP_TOKEN"  # noqa: S105 -- the name of a variable
+TOKEN_LENGTH_MIN = 16
 
 
 @click.command(cls=Command)
@@ -32,11 +35,25 @@ DEFAULT_PORT = 8940
     type=click.IntRange(0, 65_535),
     help=f"Port of --http; {DEFAULT_PORT} unless said, 0 takes a free one.",
 )
+@click.option(
+    "--no-token",
+    "is_open",
+    is_flag=True,
+    help="Serve HTTP to every user of this machine, without a token.",
+)
 @click.pass_obj
-def mcp(invocation: Invocation, root: str | None, tools: str, http: bool, port: int | None) -> None:
+def mcp(
+    invocation: Invocation,
+    root: str | None,
+    tools: str,
+    http: bool,
+    port: int | None,
+    is_open: bool,
+) -> None:
     """Serve coding agents: the source code of a tree, the runs of a workspace.
 
-    An agent starts it itself, and speaks to it on stdin and stdout. Only the tools for runs need a workspace.
+    An agent starts it itself, and speaks to it on stdin and stdout. Only the tools for runs need a workspace. With
+    --http, a client sends the token that is printed; TSUZUKI_MCP_TOKEN sets one that stays the same.
 
     \b
     tsuzuki mcp
@@ -44,6 +61,8 @@ def mcp(invocation: Invocation, root: str | None, tools: str, http: bool, port: 
     tsuzuki mcp --tools all
     tsuzuki mcp --http --port 8940
     """
+    if is_open and not http:
+        raise UsageError("--no-token is for --http", hint="Use: tsuzuki mcp --http --no-token")
     if port is not None and not http:
         raise UsageError("--port is for --http", hint="Say: tsuzuki mcp --http --port PORT")
     gc.disable()  # loading the SDK makes a million objects and no garbage
@@ -66,11 +85,13 @@ def mcp(invocation: Invocation, root: str | None, tools: str, http: bool, port: 
         gc.freeze()
         gc.enable()
     if http:
+        token = None if is_open else _token(invocation)
         was_interrupted = load("tsuzuki.mcp.serve:serve_http")(
             tools,
             state,
             port=DEFAULT_PORT if port is None else port,
-            on_start=lambda url: say(invocation, f"Serving agents on {url}. Stop with ^C."),
+            token=token,
+            on_start=lambda url: _say_address(invocation, url, token),
         )
         if was_interrupted:
             raise ExitWith(EXIT_INTERRUPTED)
@@ -78,3 +99,24 @@ def mcp(invocation: Invocation, root: str | None, tools: str, http: bool, port: 
     if is_terminal(sys.stdin):
         say(invocation, "An agent speaks to this on stdin and stdout. Stop with ^C.")
     load("tsuzuki.mcp.serve:serve_stdio")(tools, state)
+
+
+def _token(invocation: Invocation) -> str:
+    given = invocation.environ.get(TOKEN_VARIABLE, "").strip()
+    if given and (len(given) < TOKEN_LENGTH_MIN or not given.isascii() or not given.isprintable()):
+        raise UsageError(
+            f"{TOKEN_VARIABLE} is too easy to guess, or has characters that a header cannot carry",
+            hint=f"Use {TOKEN_LENGTH_MIN} or more random ASCII characters, such as: openssl rand -hex 32",
+            code="weak_token",
+        )
+    return given or secrets.token_urlsafe(32)
+
+
+def _say_address(invocation: Invocation, url: str, token: str | None) -> None:
+    say(invocation, f"Serving agents on {url}. Stop with ^C.")
+    if token is None:
+        say(invocation, "Every user of this machine can use it: there is no token.")
+    elif TOKEN_VARIABLE not in invocation.environ:
+        say(invocation, f"Clients send this header: Authorization: Bearer {token}")
+    else:
+        say(invocation, f"Clients send this header: Authorization: Bearer ${TOKEN_VARIABLE}")

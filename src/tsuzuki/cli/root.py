@@ -63,7 +63,9 @@ COMMANDS: dict[str, LazyCommand] = {
     "user": LazyCommand(
         "tsuzuki.cli.user:user", "Add people who may sign in, and set what they may do."
     ),
-    "db": LazyCommand("tsuzuki.cli.db:db", "Look after the database: upgrade, check, back up."),
+    "db": LazyCommand(
+        "tsuzuki.cli.db:db", "Look after the database: upgrade, check, back up, restore."
+    ),
     "config": LazyCommand(
         "tsuzuki.cli.config:config", "Check the configuration, and see what is in force."
     ),

@@ -32,6 +32,7 @@ from tsuzuki.model.states import RunState
 from tsuzuki.model.visible_text import neutralise
 
 if TYPE_CHECKING:
+    from tsuzuki.model.run import Run
     from tsuzuki.services.logs import LogLine
 
 LINES = [Column("at"), Column("stream"), Column("body", "TEXT")]
@@ -186,7 +187,7 @@ def cancel(invocation: Invocation, run_ids: tuple[int, ...]) -> None:
         for run_id in run_ids:
             try:
                 canceled.append(application.runs.cancel(run_id))
-                say(invocation, sentence(canceled[-1]))
+                say(invocation, _canceled_sentence(canceled[-1]))
             except (Conflict, NotFound) as problem:
                 refused.append(problem)
     for refusal in refused[:-1]:
@@ -195,6 +196,15 @@ def cancel(invocation: Invocation, run_ids: tuple[int, ...]) -> None:
         raise refused[-1]
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, map(row, canceled), columns=COLUMNS)
+
+
+def _canceled_sentence(run: "Run") -> str:
+    if run.state.is_final:
+        return sentence(run)
+    return (
+        f"Cancel requested: run {run.id} ({run.job_name}) will be canceled when its handler's "
+        "transaction ends."
+    )
 
 
 @run.command()

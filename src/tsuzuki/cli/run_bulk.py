@@ -202,9 +202,10 @@ def _carry_out(invocation: Invocation, application: "Application", view: "BulkVi
         write_log(invocation, quiet=True)
 
     run_id = view.action.run_id
-    if run_id is None:
-        raise RuntimeError("a confirmed bulk action has a run")
     with application.local_engine.ensure_running(only_job=JOB_NAME, on_start=say_started):
+        if run_id is None:
+            emit(invocation, application.bulk.wait(view.action.id).as_dict())
+            return
         ended = watch_run(invocation, application, run_id, timeout=None)
     after = application.bulk.get(view.action.id)
     emit(invocation, after.as_dict())

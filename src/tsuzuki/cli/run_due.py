@@ -1,26 +1,40 @@
 """`tsuzuki run-due`: do everything that is due, then end. For cron and for people without a daemon."""
 
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
 import click
 
-from tsuzuki.cli.application import apply_file, open_application
+from tsuzuki.cli.application import apply_file, lines_of_changes, open_application
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.foreground import ProcessSignals, work_options, write_log
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say
 
+if TYPE_CHECKING:
+    from tsuzuki.model.run import Run
+    from tsuzuki.services.due import DueItem
+    from tsuzuki.wiring.application import Application
+
 DUE = [
     Column("job"),
     Column("scheduled_for", "DUE"),
     Column("what"),
     Column("ticks", align="right"),
+    Column("dry_run", "DRY RUN"),
+    Column("state"),
 ]
 ENDED = [Column("state"), Column("runs", align="right")]
 
 
 @click.command("run-due", cls=Command)
 @work_options
-@click.option("--dry-run", is_flag=True, help="Say what is due, and do nothing.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="List what is due and leave it due. Due books jobs collect, and send nothing.",
+)
 @click.pass_obj
 def run_due(
     invocation: Invocation,
@@ -32,6 +46,9 @@ def run_due(
 ) -> None:
     """Run everything that is due, then end.
 
+    With --dry-run, jobs are only listed and stay due. Jobs whose kind can work without sending anything (books) are
+    run that way: they collect, and no mail is sent. A scheduled job of such a kind that has never run counts as due.
+
     Exit code 1 if a run did not succeed, 6 if another process leads already.
 
     \b
@@ -39,7 +56,7 @@ def run_due(
     """
     with open_application(invocation, dry_run=dry_run) as application:
         if dry_run:
-            emit(invocation, application.due.find(), columns=DUE, empty="Nothing is due.")
+            _dry_run(invocation, application, log_format=log_format)
             return
         apply_file(invocation, application)
         write_log(invocation, log_format=log_format)
@@ -58,3 +75,30 @@ def run_due(
         raise ExitWith(EXIT_INTERRUPTED)
     if any(state != "SUCCEEDED" for state in ended):
         raise ExitWith(1)
+
+
+def _dry_run(invocation: Invocation, application: "Application", *, log_format: str) -> None:
+    dry_runs = application.dry_runs
+    for line in lines_of_changes(dry_runs.apply()):
+        say(invocation, line)
+    found = dry_runs.find()
+    names = dry_runs.runnable(found)
+    ended: dict[str, Run] = {}
+    if names:
+        write_log(invocation, log_format=log_format)
+    signals = ProcessSignals(application.local_engine.hurry)
+    try:
+        for name in names:
+            if not signals.received.is_set():
+                ended[name] = dry_runs.run(name, stop=signals.received)
+    finally:
+        rows = [_row(item, ended.get(item.job)) for item in found]
+        emit(invocation, rows, columns=DUE, empty="Nothing is due.")
+    if signals.received.is_set():
+        raise ExitWith(EXIT_INTERRUPTED)
+    if any(run.state != "SUCCEEDED" for run in ended.values()):
+        raise ExitWith(1)
+
+
+def _row(item: "DueItem", run: "Run | None") -> dict[str, object]:
+    return {**asdict(item), "dry_run": run and run.id, "state": run and run.state}

@@ -48,7 +48,11 @@ def up(
             hint="Say one of them, or none: then this process leads and works.",
         )
     web = WebOptions(
-        listen=listen, allowed_hosts=allowed_hosts, trusted_proxies=trusted_proxies, setup=setup
+        listen=listen,
+        allowed_hosts=allowed_hosts,
+        trusted_proxies=trusted_proxies,
+        setup=setup,
+        log_format=options["log_format"],
     )
     serve = partial(web_served_if_possible, invocation, options=web)
     run_in_foreground(

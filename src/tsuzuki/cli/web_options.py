@@ -1,5 +1,6 @@
 """The options of the commands that serve HTTP, and the server that they start."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -9,13 +10,14 @@ import click
 
 from tsuzuki.cli.commands import load
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import echo_error, echo_json_error, warn
-from tsuzuki.model.errors import ConfigurationError, Conflict, extra_missing
+from tsuzuki.cli.output import echo_error, echo_json_error, say, warn
+from tsuzuki.model.errors import ConfigurationError, Conflict, TsuzukiError, extra_missing
 
 if TYPE_CHECKING:
     from tsuzuki.wiring.application import Application
 
 DEFAULT_ADDRESS = "127.0.0.1:8420"
+LINK_PATH = "/sign-in/link"
 WEB_PACKAGES = ("fastapi", "uvicorn", "starlette", "anyio", "jinja2", "babel", "pwdlib")
 
 
@@ -59,6 +61,7 @@ class WebOptions:
     allowed_hosts: tuple[str, ...]
     trusted_proxies: tuple[str, ...]
     setup: bool
+    log_format: str = "text"
 
 
 @contextmanager
@@ -88,6 +91,8 @@ def web_served(
         if options.setup:
             code = application.setup_codes.create(actor=application.principal.actor)
             _show_code(invocation, code.text)
+        elif server.signs_owner_in and options.log_format != "json":
+            _tell_link(invocation, application, server.url)
         yield server.url
     finally:
         server.stop()
@@ -99,6 +104,28 @@ def _show_code(invocation: Invocation, code: str) -> None:
         echo_json_error({"setup_code": code})
     else:
         echo_error(invocation, f"Make the first admin with this code, once: {code}")
+
+
+def _tell_link(invocation: Invocation, application: "Application", url: str) -> None:
+    """A link for the person at the terminal; where the lines may be kept as a log, only how to get one."""
+    address = url.removeprefix("http://")
+    option = "" if address == DEFAULT_ADDRESS else f" --listen {address}"
+    try:
+        if application.users.any():
+            return
+        if sys.stderr.isatty() and not (invocation.quiet or invocation.output.is_json):
+            link = new_link(application, url)
+            say(invocation, f"Sign in, once and within 15 minutes, with: {link['url']}")
+            return
+    except TsuzukiError as problem:  # the database is busy; the server answers all the same
+        say(invocation, f"No link could be created: {problem.message}.")
+    say(invocation, f"Sign in with the link that this prints: tsuzuki web link{option}")
+
+
+def new_link(application: "Application", url: str) -> dict[str, Any]:
+    """A link by which the owner of a server at `url` signs in."""
+    made = application.owner_links.create(actor=application.principal.actor)
+    return {"url": f"{url}{LINK_PATH}?token={made.secret}", "expires_at": made.expires_at}
 
 
 @contextmanager

@@ -5,6 +5,8 @@ next one, and what a request may see is decided anew with each.
 """
 
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,9 @@ from tsuzuki.wiring.application import Application
 CALLS_MAX = 32
 """How many calls are under way at once; some of them wait for runs. Other requests have threads of their own."""
 
+CALLS_OF_PRINCIPAL_MAX = 8
+"""How many of them one principal has; its further ones wait, and leave the rest to others."""
+
 PRESETS_SERVED = {name: replace(preset, warm_up=()) for name, preset in PRESETS.items()}
 """Nothing is warmed up: a request knows no tree before it is asked about one."""
 
@@ -34,6 +39,8 @@ class HttpTools:
         self._application = application
         self._body_bytes_max = body_bytes_max
         self._threads = anyio.CapacityLimiter(CALLS_MAX)
+        self._places: dict[str, anyio.CapacityLimiter] = {}
+        """Of the principals that have calls under way, by their identity."""
         self._is_closing = threading.Event()
 
     async def answer(
@@ -45,8 +52,21 @@ class HttpTools:
         manager = StreamableHTTPSessionManager(
             app=tools.server, stateless=True, max_request_body_size=self._body_bytes_max
         )
-        async with manager.run():
+        async with self._place_of(principal), manager.run():
             await manager.handle_request(scope, receive, send)
+
+    @asynccontextmanager
+    async def _place_of(self, principal: Principal) -> AsyncIterator[None]:
+        """Wait until the principal has less calls under way than it may have."""
+        identity = principal.identity
+        places = self._places.setdefault(identity, anyio.CapacityLimiter(CALLS_OF_PRINCIPAL_MAX))
+        try:
+            async with places:
+                yield
+        finally:
+            used = places.statistics()
+            if not used.borrowed_tokens and not used.tasks_waiting:
+                self._places.pop(identity, None)
 
     def close(self) -> None:
         """End the calls that wait."""

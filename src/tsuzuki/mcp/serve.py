@@ -4,6 +4,7 @@ It ends with its client: at the end of stdin, or with SIGTERM or SIGINT. Builds 
 what they stored is kept.
 """
 
+import hmac
 import logging
 import os
 import signal
@@ -26,6 +27,7 @@ from tsuzuki.model.errors import Conflict
 if TYPE_CHECKING:
     from mcp.server.lowlevel.server import Server
     from starlette.applications import Starlette
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 LOOPBACK = "127.0.0.1"
 STOP_SECONDS = 2
@@ -71,13 +73,19 @@ async def _end_on_signal(state: ServerState) -> None:
 
 
 def serve_http(
-    preset: str, state: ServerState, *, port: int, on_start: Callable[[str], None]
+    preset: str,
+    state: ServerState,
+    *,
+    port: int,
+    token: str | None,
+    on_start: Callable[[str], None],
 ) -> bool:
-    """Serve any client of this machine, until a signal. `on_start` is told the address. Whether it was ^C."""
+    """Serve the clients of this machine that send the token, or all of them without one, until a signal. `on_start` is
+    told the address. Whether it was ^C."""
     _log_to_stderr()
     with _listener(port) as listener:
         config = uvicorn.Config(
-            http_app(preset, state),
+            with_token(http_app(preset, state), token) if token else http_app(preset, state),
             log_level="warning",
             timeout_graceful_shutdown=STOP_SECONDS,
         )
@@ -119,6 +127,28 @@ def http_app(preset: str, state: ServerState) -> "Starlette":
 
 def app_of(server: "Server[Any]") -> "Starlette":
     return server.streamable_http_app(streamable_http_path="/mcp", host=LOOPBACK)
+
+
+def with_token(app: "ASGIApp", token: str) -> "ASGIApp":
+    """The application for requests that send the token; 401 for the others."""
+    expected = f"Bearer {token}".encode()
+
+    async def checked(scope: "Scope", receive: "Receive", send: "Send") -> None:
+        if scope["type"] == "http":
+            given = dict(scope["headers"]).get(b"authorization", b"")
+            if not hmac.compare_digest(given, expected):
+                await _refuse(send)
+                return
+        await app(scope, receive, send)
+
+    return checked
+
+
+async def _refuse(send: "Send") -> None:
+    body = b"Send the token that the server printed: Authorization: Bearer TOKEN\n"
+    headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
+    await send({"type": "http.response.start", "status": 401, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _listener(port: int) -> socket.socket:

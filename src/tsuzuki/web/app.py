@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
+from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import NotFound, TsuzukiError
 from tsuzuki.web import agents, documents, health, hooks, sign_in
 from tsuzuki.web.api import (
@@ -48,6 +49,8 @@ from tsuzuki.web.run_intake import RunIntake
 from tsuzuki.web.security.authentication import Authenticator, authenticate
 from tsuzuki.web.security.guard import Guard
 from tsuzuki.web.security.origins import LOOPBACK_NAMES
+from tsuzuki.web.security.refusal_log import RefusalLog
+from tsuzuki.web.security.session_cookie import SessionCookie
 from tsuzuki.web.security.shared_lookup import SharedLookup
 from tsuzuki.web.stream import route as stream_route
 from tsuzuki.web.stream.credentials import LiveCredentials
@@ -90,9 +93,12 @@ def build_app(
     application: Application,
     authenticator: Authenticator,
     *,
+    installation: str,
     allowed_hosts: Collection[str] = LOOPBACK_NAMES,
+    owner: str | None = None,
 ) -> FastAPI:
-    """The application, not yet served. `allowed_hosts` are the names it is known by."""
+    """The application, not yet served. `installation` names its cookies, `allowed_hosts` are the names it is known by,
+    and `owner` is the actor who signs in by a link, if one does."""
     app = FastAPI(
         title="Tsuzuki",
         version=version("tsuzuki"),
@@ -106,13 +112,18 @@ def build_app(
     app.state.application = application
     app.state.authenticator = authenticator
     app.state.agents = agents.Agents(application)
+    app.state.owner = owner
     app.state.lookups = SharedLookup()
+    app.state.session_cookie = SessionCookie(installation)
+    app.state.refusal_log = RefusalLog(SystemClock())
     for noun in (*NOUNS, sign_in, agents, hooks, health, documents, assets):
         app.routes.extend(noun.router.routes)
     include_pages(app)
     app.routes.insert(0, RouteTable(app.routes))
     app.add_middleware(DirectStart, route=runs.START)
-    app.add_middleware(Guard, allowed_hosts=allowed_hosts)
+    app.add_middleware(
+        Guard, allowed_hosts=allowed_hosts, session_cookies=app.state.session_cookie.names
+    )
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(Exception, _answer_unexpected)
     return app

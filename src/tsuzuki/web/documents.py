@@ -2,14 +2,15 @@
 
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
 
+from tsuzuki.web.encoded_content import EncodedContent
 from tsuzuki.web.links import add_links
 from tsuzuki.web.route import api_router
-from tsuzuki.web.security.authentication import SESSION_COOKIE
 from tsuzuki.web.security.rights import public
+from tsuzuki.web.security.session_cookie import NAME, SECURE_PREFIX
 
 router = api_router("documents", prefix="")
 
@@ -45,7 +46,12 @@ def _build(app: FastAPI) -> dict[str, Any]:
     components = document.setdefault("components", {})
     components["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer", "description": "A token: `tsz_…`."},
-        "session": {"type": "apiKey", "in": "cookie", "name": SESSION_COOKIE},
+        "session": {
+            "type": "apiKey",
+            "in": "cookie",
+            "name": f"{SECURE_PREFIX}{NAME}ID",
+            "description": "A session. ID is of the installation; without TLS, on loopback, the name has no prefix.",
+        },
     }
     for schema in ("HTTPValidationError", "ValidationError"):
         components.get("schemas", {}).pop(schema, None)
@@ -54,6 +60,10 @@ def _build(app: FastAPI) -> dict[str, Any]:
 
 
 @router.get("/openapi.json", dependencies=[public()], response_class=JSONResponse)
-def openapi_document(request: Request) -> JSONResponse:
+async def openapi_document(request: Request) -> Response:
     """This document."""
-    return JSONResponse(openapi_of(request.app))
+    state = request.app.state
+    if not hasattr(state, "openapi_content"):
+        state.openapi_content = EncodedContent(bytes(JSONResponse(openapi_of(request.app)).body))
+    content: EncodedContent = state.openapi_content
+    return content.answer(request, media_type="application/json", cache_control="no-cache")

@@ -10,7 +10,7 @@ from tsuzuki.model.errors import SchemaMismatch, TsuzukiError
 from tsuzuki.services.workers import LeaseView
 from tsuzuki.web.answers import Model, to_utc_text
 from tsuzuki.web.route import api_router
-from tsuzuki.web.security.rights import public, requires
+from tsuzuki.web.security.rights import monitoring, public
 from tsuzuki.wiring.application import Application
 
 router = api_router("health", prefix="")
@@ -23,7 +23,7 @@ class Alive(Model):
 class Check(Model):
     """One thing that should be well. `detail` says what is not."""
 
-    name: Literal["database", "schema", "lease"]
+    name: Literal["database", "schema", "lease", "loops"]
     ok: bool
     detail: str | None = None
 
@@ -38,8 +38,9 @@ class LeaseAge(Model):
 
 
 class Readiness(Model):
-    """`ready` if this process can answer requests: database and schema. That no process leads is told by the check
-    `lease` and makes no process unready: taking it out of service would help nothing."""
+    """`ready` if this process can answer requests: database and schema. That no process leads, or that loops of the
+    engine in this process keep failing, is reported by the checks `lease` and `loops` and makes no process unready:
+    taking it out of service would help nothing."""
 
     ready: bool
     checks: list[Check]
@@ -56,7 +57,8 @@ async def livez() -> Alive:
 
 @router.get("/readyz", dependencies=[public()], responses={503: {"model": Readiness}})
 def readyz(request: Request, response: Response) -> Readiness:
-    """The database answers, and its tables are those of this version. 503 if not; never because of the leader."""
+    """The database answers, and its tables are those of this version. 503 if not; never because of the leader or of
+    failing loops."""
     application: Application = request.app.state.application
     checks: list[Check] = []
     lease = None
@@ -66,6 +68,7 @@ def readyz(request: Request, response: Response) -> Readiness:
     except TsuzukiError as problem:
         checks.append(Check(name="database", ok=False, detail=problem.specific_code))
     ready = all(check.ok for check in checks if check.name != "lease")
+    checks += _loops(application)
     response.status_code = 200 if ready else 503
     return Readiness(ready=ready, checks=checks, lease=_lease_age(lease))
 
@@ -76,6 +79,16 @@ def _schema(application: Application) -> Check:
     except SchemaMismatch as problem:
         return Check(name="schema", ok=False, detail=problem.message)
     return Check(name="schema", ok=True)
+
+
+def _loops(application: Application) -> list[Check]:
+    """None in a process without an engine."""
+    failing = application.local_engine.failing_loops()
+    if failing is None:
+        return []
+    # Anyone may read this, so the error itself is left to the log and to `doctor`.
+    detail = ", ".join(f"{one.loop}: {one.code}" for one in failing)
+    return [Check(name="loops", ok=not failing, detail=detail or None)]
 
 
 def _lease(lease: LeaseView | None) -> Check:
@@ -97,7 +110,7 @@ def _lease_age(lease: LeaseView | None) -> LeaseAge | None:
 
 @router.get(
     "/metrics",
-    dependencies=[requires(Right.WORKERS_READ)],
+    dependencies=[monitoring(Right.WORKERS_READ)],
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )

@@ -35,17 +35,19 @@ class DeliveryReceived(Model):
     dependencies=[public()],
     responses={
         200: {"model": DeliveryReceived, "description": "The same delivery had come before."},
-        **problem_responses(401, 404),
+        **problem_responses(401, 404, 409),
     },
     openapi_extra={"requestBody": {"content": {"application/json": {"schema": {}}}}},
 )
 async def receive_webhook(
     request: Request, response: Response, name: WebhookName
 ) -> DeliveryReceived:
-    """A delivery of another service becomes an event, once. Its bytes are checked before they are parsed."""
-    body = await request.body()
+    """A delivery of another service becomes an event, once. Name and headers are checked before its body is read, and
+    its bytes before they are parsed."""
     webhooks = request.app.state.application.webhooks
     try:
+        await run_in_threadpool(webhooks.check_headers, name, request.headers)
+        body = await request.body()
         received = await run_in_threadpool(
             webhooks.receive, name, headers=request.headers, body=body
         )

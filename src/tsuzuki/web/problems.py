@@ -32,6 +32,7 @@ from tsuzuki.model.secrets import SecretMask
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:tsuzuki:problem:"
+BEARER_CHALLENGE = 'Bearer realm="tsuzuki"'
 _URLS_ONLY = SecretMask()
 
 STATUSES: dict[type[TsuzukiError], int] = {
@@ -204,7 +205,7 @@ def problem_response(error: TsuzukiError, mask: SecretMask = _URLS_ONLY) -> Resp
     problem = problem_of(error, mask)
     headers = dict(error.headers) if isinstance(error, RequestError) else {}
     if problem.status == HTTPStatus.UNAUTHORIZED:
-        headers["WWW-Authenticate"] = 'Bearer realm="tsuzuki"'
+        headers["WWW-Authenticate"] = BEARER_CHALLENGE
     if error.retry_after_seconds is not None:
         headers["Retry-After"] = str(math.ceil(error.retry_after_seconds))
     elif problem.status == HTTPStatus.SERVICE_UNAVAILABLE and not error.permanent:

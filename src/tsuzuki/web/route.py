@@ -137,7 +137,9 @@ class ApiRoute(APIRoute):
         """Raises why the request is refused before its endpoint sees it."""
         if not self.is_public:
             state = request.app.state
-            request.state.principal = await authenticate(request, state.authenticator)
+            request.state.principal = await authenticate(
+                request, state.authenticator, is_monitoring=self._declared.is_monitoring
+            )
             if self.right is not None:
                 require(request.state.principal, self.right)
         check_query(request, self.query_names)

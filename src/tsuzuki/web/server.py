@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import uvicorn
 from fastapi import FastAPI
 
+from tsuzuki.model.access import OwnerMode
 from tsuzuki.model.errors import Conflict, UsageError
 from tsuzuki.services.server_log import capture_server_log, log
 from tsuzuki.web.app import build_app
@@ -79,7 +80,8 @@ def parse_proxies(texts: Collection[str]) -> list[str]:
 
 class WebServer:
     """One server in a thread of its own. Only from `trusted_proxies` are the headers X-Forwarded-For and
-    X-Forwarded-Proto taken as the address and the scheme of a request."""
+    X-Forwarded-Proto taken as the address and the scheme of a request. `owner_mode` is that of the configuration if it
+    is not given."""
 
     def __init__(
         self,
@@ -89,18 +91,26 @@ class WebServer:
         allowed_hosts: Collection[str] = (),
         trusted_proxies: Collection[str] = (),
         authenticator: Authenticator | None = None,
+        owner_mode: OwnerMode | None = None,
     ) -> None:
         self._listener = _bind(address)
         capture_server_log()
         self.url = address.url(self._listener.getsockname()[1])
+        mode = owner_mode or application.owner_mode()
+        has_owner = address.is_loopback and not trusted_proxies
+        self.signs_owner_in = has_owner and mode is OwnerMode.LINK and authenticator is None
+        """Whether the owner signs in by a link, as long as there is no user."""
+        owner = local_actor("web") if has_owner else None
         if authenticator is None:
-            authenticator = AccessAuthenticator(
-                application,
-                owner=local_actor("web"),
-                is_loopback=address.is_loopback and not trusted_proxies,
-            )
+            authenticator = AccessAuthenticator(application, owner=owner, owner_mode=mode)
         hosts = {*LOOPBACK_NAMES, address.host.lower(), *(name.lower() for name in allowed_hosts)}
-        self.app = build_app(application, authenticator, allowed_hosts=hosts)
+        self.app = build_app(
+            application,
+            authenticator,
+            installation=application.api_requests.installation,
+            allowed_hosts=hosts,
+            owner=owner if self.signs_owner_in else None,
+        )
         config = uvicorn.Config(
             self.app,
             http=_ServedConnection,

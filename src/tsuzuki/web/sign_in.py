@@ -12,8 +12,8 @@ from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.names import GivenName, NewPassword, Password
 from tsuzuki.web.api.users import UserOut, user_out
 from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.authentication import SESSION_COOKIE, session_secret
 from tsuzuki.web.security.rights import public
+from tsuzuki.web.security.session_cookie import session_cookie, session_secret
 
 router = api_router("access")
 
@@ -50,7 +50,7 @@ def sign_in(request: Request, response: Response, body: SignIn) -> SignedInOut:
         body.name, body.password, place=place, replacing=session_secret(request)
     )
     session, principal = signed_in.session, signed_in.principal
-    keep_session(response, signed_in)
+    keep_session(request, response, signed_in)
     return SignedInOut(
         user=session.user,
         role=principal.role,
@@ -60,17 +60,23 @@ def sign_in(request: Request, response: Response, body: SignIn) -> SignedInOut:
     )
 
 
-def keep_session(response: Response, signed_in: SignedIn) -> None:
+def keep_session(request: Request, response: Response, signed_in: SignedIn) -> None:
     """Give the browser the cookie of its session."""
     session = signed_in.session
-    response.set_cookie(
-        SESSION_COOKIE,
-        signed_in.secret,
-        max_age=int((session.expires_at - session.created_at).total_seconds()),
-        secure=True,
-        httponly=True,
-        samesite="lax",
+    lifetime = session.expires_at - session.created_at
+    session_cookie(request).keep(
+        request, response, signed_in.secret, seconds=lifetime.total_seconds()
     )
+
+
+def end_own_session(request: Request, response: Response) -> None:
+    """Sign the principal of a request out, and have the browser forget its cookie."""
+    principal, application = request.state.principal, request.app.state.application
+    if principal.session_id is not None:
+        application.sessions.end(principal.session_id, by=principal)
+    if principal.owner_link_id is not None:
+        application.owner_links.end(principal.owner_link_id, actor=principal.actor)
+    session_cookie(request).forget(request, response)
 
 
 @router.post(

@@ -1,14 +1,18 @@
 """A connection that is cut off if its client keeps it waiting: for a request, or until an answer is read.
 
 A connection takes a file of the process, and the engine beside the server needs files too. So there is a limit for all
-of them, and each is looked at now and then: one that is where it was at the last look is cut off.
+of them, of which one address has half at most, and each is looked at now and then: one that is where it was at the last
+look is cut off.
 """
 
 import asyncio
+import ipaddress
 import resource
 from typing import NamedTuple
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from tsuzuki.services.access.sign_in_limits import network_of
 
 LOOK_SECONDS = 15.0
 CONNECTIONS_MAX = 2_000
@@ -34,6 +38,8 @@ class WatchedConnection(H11Protocol):
     _watched: asyncio.Transport
     _look_seconds: float
     _next_look: asyncio.TimerHandle
+    _network: str
+    """What its client has for itself: an IPv4 address, or a network of IPv6 addresses."""
     _standstill: _Standstill | None = None
     """At the last look; None if the client had nothing to do, or has done something since."""
 
@@ -42,8 +48,25 @@ class WatchedConnection(H11Protocol):
         self._look_seconds = LOOK_SECONDS
         super().connection_made(transport)
         self._next_look = self.loop.call_later(self._look_seconds, self._look)
-        if len(self.connections) > connections_max():
+        self._network = network_of(self.client[0] if self.client else None)
+        if self._is_one_too_many():
             transport.abort()
+
+    def _is_one_too_many(self) -> bool:
+        limit, there = connections_max(), self.connections
+        of_one = (limit + 1) // 2
+        if len(there) <= of_one:  # the usual case: nothing is counted
+            return False
+        same = sum(getattr(one, "_network", None) == self._network for one in there)
+        return len(there) > limit or (same > of_one and not self._is_of_trusted_proxy())
+
+    def _is_of_trusted_proxy(self) -> bool:
+        """Whether it may carry the requests of many clients."""
+        proxies = self.config.forwarded_allow_ips or ()
+        if not self.config.proxy_headers or isinstance(proxies, str) or self.client is None:
+            return False
+        address = ipaddress.ip_address(self.client[0].partition("%")[0])
+        return any(address in ipaddress.ip_network(proxy) for proxy in proxies)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._next_look.cancel()

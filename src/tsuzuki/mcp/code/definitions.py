@@ -106,10 +106,10 @@ READ = _tool(
 )
 REFERENCES = _tool(
     "code_references",
-    "Use instead of grep to find who calls, imports or extends a symbol: "
+    "Use instead of grep to find who calls, reads, imports or extends a symbol: "
     "comments, strings and other languages are left out. "
-    "Sites are grouped by file and enclosing symbol. Each says how sure it is: same_file, imported and only_definition "
-    "are exact; by_name (3) only has the name of 3 definitions.",
+    "Sites are grouped by file and enclosing symbol. Each says how sure it is: same_file, same_package, imported and "
+    "only_definition are exact; by_name (3) only has the name of 3 definitions.",
     parameter(
         "name",
         "string",

@@ -77,7 +77,7 @@ class CodeIndexes:
         """Ask about a tree. An index that is missing or corrupt is built, and does for a part of the answer."""
         with refused(call):
             self.start_watching(tree.root)
-            answers = self.trees.answers(tree)
+            answers = self.trees.answers(tree, live=self._watchers[tree.root].live)
             try:
                 return question(answers)
             except TsuzukiError as problem:

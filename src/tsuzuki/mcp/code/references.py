@@ -51,13 +51,13 @@ def references(call: Call) -> ToolAnswer:
             tests=call.get("tests", True),
         ),
     )
-    uses = [Use(one) for one in answer.value]
+    uses = [Use(one) for one in answer.value.uses]
     page = Page(
         index=index_part(answer.index),
         items=uses,
         forms=_forms(call.budget),
         total=len(uses),
-        notes=[_summary(uses)] if uses else [],
+        notes=_notes(uses, answer.value.files_left_out),
         empty="" if uses else _nothing(call, indexes, tree),
     )
     return page_answer(call, page)
@@ -74,6 +74,15 @@ def _nothing(call: Call, indexes: Indexes, tree: Tree) -> str:
         return told
     guess = names.found[0].symbol.name_path if names and names.found else found.value.did_you_mean
     return f"{told} It is not defined in this tree.{f' Did you mean {guess!r}?' if guess else ''}"
+
+
+def _notes(uses: Sequence[Use], files_left_out: int) -> list[str]:
+    notes = [_summary(uses)] if uses else []
+    if files_left_out:
+        notes.append(
+            f"Incomplete: {files_left_out} more files mention this name. Narrow the question with glob."
+        )
+    return notes
 
 
 def _summary(uses: Sequence[Use]) -> str:

@@ -56,7 +56,7 @@ def _tool(
 RUN_START = _tool(
     "run_start",
     "Start a job of this workspace in the background; answers at once with the run id. "
-    "The same key starts it once, however often it is said.",
+    "The same key and arguments start it once, however often it is said.",
     "run_tools:run_start",
     parameter("job", "string", *_JOB, required=True),
     parameter("arguments", "object", "args", "params", "parameters", "input"),

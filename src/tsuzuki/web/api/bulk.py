@@ -34,7 +34,8 @@ class NewBulk(Model):
 
 
 class BulkOut(Model):
-    """A bulk action. `matched` runs at its preview, of which `done` are done; `run_id` carries it out."""
+    """A bulk action. `matched` runs at its preview, of which `done` are done. The leader carries a cancel out, the run
+    `run_id` a retry."""
 
     id: int
     verb: BulkVerb
@@ -115,9 +116,12 @@ def get_bulk(context: Context, bulk_id: BulkId) -> BulkOut:
     responses=problem_responses(404, 409),
 )
 def confirm_bulk(context: Context, bulk_id: BulkId, response: Response) -> BulkOut:
-    """Have it carried out by a run, which Location names. Refused if far more runs match than at its preview."""
+    """Have it carried out: a cancel by the leader, a retry by a run. Location names what to follow. Refused if far more
+    runs match than at its preview."""
     view = context.application.bulk.confirm(bulk_id)
-    response.headers["Location"] = f"/api/v1/runs/{view.action.run_id}"
+    run_id = view.action.run_id
+    followed = f"bulk/{bulk_id}" if run_id is None else f"runs/{run_id}"
+    response.headers["Location"] = f"/api/v1/{followed}"
     return bulk_out(view)
 
 

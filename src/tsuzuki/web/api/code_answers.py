@@ -108,6 +108,9 @@ class ReferencesOut(Model):
     items: list[ReferenceOut]
     total: int
     exact: int
+    files_left_out: int = Field(
+        description="How many more files mention the name; there was no time to look at them."
+    )
 
 
 class SymbolOut(Model):
@@ -271,15 +274,17 @@ def code_references(context: Context, query: Annotated[ReferencesQuery, Query()]
     answer = _answers(context, query).references(
         query.name, kinds=query.kind, paths=query.path, tests=query.tests
     )
-    found = [one for one in answer.value if one.confidence.is_exact or not query.exact]
+    uses = answer.value.uses
+    found = [one for one in uses if one.confidence.is_exact or not query.exact]
     return ReferencesOut(
         index=_index_out(context, answer.index),
         items=[
             ReferenceOut.model_validate(shown(context, one.as_dict()))
             for one in found[: query.limit]
         ],
-        total=len(answer.value),
-        exact=sum(one.confidence.is_exact for one in answer.value),
+        total=len(uses),
+        exact=answer.value.exact,
+        files_left_out=answer.value.files_left_out,
     )
 
 

@@ -7,11 +7,12 @@ from fastapi import Query, Response
 from pydantic import Field, JsonValue
 
 from tsuzuki.model.access import Right
+from tsuzuki.model.idempotency_key import KEY_LENGTH_MAX
 from tsuzuki.services.events import Event
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, count_of
-from tsuzuki.web.route import api_router
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import requires
 
 router = api_router("events")
@@ -29,14 +30,16 @@ class EventOut(Model):
 
 
 class EmittedEvent(EventOut):
-    is_new: bool = Field(description="False if its key was used before: this is the event of then.")
+    is_new: bool = Field(description="False if it was emitted before: this is the event of then.")
     listeners: list[str] = Field(description="The jobs that it runs.")
 
 
 class NewEvent(Model):
     event_type: str = Field(min_length=1, max_length=200, examples=["order.created"])
     payload: JsonValue = Field(None, examples=[{"order": 7}])
-    dedupe_key: str | None = Field(None, min_length=1, max_length=500, examples=["order-7"])
+    dedupe_key: str | None = Field(
+        None, min_length=1, max_length=KEY_LENGTH_MAX, examples=["order-7"]
+    )
 
 
 class EventQuery(PageRequest):
@@ -64,14 +67,19 @@ def list_events(context: Context, query: Annotated[EventQuery, Query()]) -> Page
     "/events",
     status_code=201,
     dependencies=[requires(Right.EVENTS_EMIT)],
-    responses={200: {"model": EmittedEvent, "description": "The key was used before."}},
+    responses={
+        200: {"model": EmittedEvent, "description": "The same event was emitted before."},
+        **problem_responses(409),
+    },
 )
 def emit_event(context: Context, body: NewEvent, response: Response) -> EmittedEvent:
-    """Emit an event; the jobs that wait for it will run. A key that was used before emits nothing (200)."""
+    """Emit an event; the jobs that wait for it will run. The same key, type and payload again emit nothing (200);
+    the same key and type with another payload are refused."""
     key = body.dedupe_key
     if key is None and context.request_id is not None:
         key = f"api:{context.request_id}"
     events = context.application.events
+    context.application.webhooks.check_emitter(body.event_type, context.principal)
     event, is_new = events.emit(
         body.event_type, body.payload, dedupe_key=key, actor=context.principal.actor
     )

@@ -58,11 +58,13 @@ class ItemQuery(PageRequest):
 
 
 class ItemOut(Model):
-    """An article. `outcome` says in a word or two what became of it; null while it waits."""
+    """An article. `outcome` says in a word or two what became of it; null while it waits. If it is not known whether
+    its post arrived, a run looks for it from `next_look_at` on. `job` and `feed` are null if another program has
+    stored it and no feed has listed it."""
 
     id: int
-    job: str
-    feed: str
+    job: str | None
+    feed: str | None
     title: str
     url: str
     published_at: Moment
@@ -72,6 +74,7 @@ class ItemOut(Model):
     retry_count: int
     waiting: Waiting | None
     not_before: Moment | None
+    next_look_at: Moment | None
     cause: str | None
     created_at: Moment
     last_checked_at: Moment

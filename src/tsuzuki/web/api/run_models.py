@@ -36,6 +36,9 @@ class RunOut(Model):
     retry_of: int | None
     origin_id: int | None
     idempotency_key: str | None
+    work_key: str | None = Field(
+        description="The key that its handler passes to outside services; retries have the same."
+    )
     concurrency_key: str | None
     event_id: int | None
     covers_ticks: int
@@ -74,6 +77,10 @@ class RunDetail(RunOut):
     """A run with its history."""
 
     retried_as: int | None = Field(description="The run that retries this one.")
+    cancel_requested_by: str | None = Field(
+        description="Who canceled it while its handler held its row: it ends when the row is free."
+    )
+    cancel_requested_at: Moment | None
     history: list[TransitionOut]
 
 
@@ -82,9 +89,12 @@ def run_out(context: Context, run: Run) -> RunOut:
 
 
 def detail_out(context: Context, view: RunView) -> RunDetail:
+    requested = view.cancel_requested
     return RunDetail(
         **_values(context, view.run),
         retried_as=view.retried_as,
+        cancel_requested_by=requested and requested.requested_by,
+        cancel_requested_at=requested and requested.requested_at,
         history=[TransitionOut(**asdict(transition)) for transition in view.history],
     )
 

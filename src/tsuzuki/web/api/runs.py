@@ -199,9 +199,12 @@ def explain_run(context: Context, run_id: RunId) -> RunExplanation:
     dependencies=[requires(Right.RUNS_OPERATE)],
     responses=problem_responses(404, 409),
 )
-def cancel_run(context: Context, run_id: RunId) -> RunOut:
-    """Stop a run, or never let it start."""
-    return run_out(context, context.application.runs.cancel(run_id))
+def cancel_run(context: Context, run_id: RunId) -> RunDetail:
+    """Stop a run, or never let it start. If its handler has a transaction open that holds the run, the answer has
+    `cancel_requested_at`, and the run is canceled when that transaction ends."""
+    runs = context.application.runs
+    runs.cancel(run_id)
+    return detail_out(context, runs.get(run_id))
 
 
 @router.post(

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import Path, Query, Response
+from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
 from tsuzuki.model.access import Right
@@ -13,9 +13,9 @@ from tsuzuki.web.context import Context
 from tsuzuki.web.idempotency import NOT_KEPT
 from tsuzuki.web.paging import Page, PageRequest, count_of
 from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.authentication import SESSION_COOKIE
 from tsuzuki.web.security.bodies import INTEGER_MAX
 from tsuzuki.web.security.rights import requires
+from tsuzuki.web.sign_in import end_own_session
 
 router = api_router("access")
 
@@ -76,14 +76,12 @@ def end_session(context: Context, session_id: SessionId) -> None:
     responses=problem_responses(409),
     openapi_extra=NOT_KEPT,
 )
-def sign_out(context: Context, response: Response) -> None:
+def sign_out(request: Request, context: Context, response: Response) -> None:
     """End the session of the request."""
-    session_id = context.principal.session_id
-    if session_id is None:
+    if not context.principal.has_session:
         raise Conflict(
             "the request was made in no session",
             hint="A token is revoked with: DELETE /api/v1/tokens/ID",
             code="no_session",
         )
-    context.application.sessions.end(session_id, by=context.principal)
-    response.delete_cookie(SESSION_COOKIE, secure=True, httponly=True, samesite="lax")
+    end_own_session(request, response)

@@ -20,8 +20,19 @@ router = api_router("workers")
 WorkerId = Annotated[str, Path(min_length=1, max_length=200, examples=["host-1234-a1b2c3"])]
 
 
+class AbilitiesOut(Model):
+    """What a worker can execute: kinds of jobs, functions of the Python packages that jobs name, and functions in the
+    `__main__` of its own program. `missing` are functions that it could not load."""
+
+    kinds: list[str]
+    packages: list[str]
+    program: str | None
+    missing: list[str]
+
+
 class WorkerOut(Model):
-    """A worker, what it holds, and how long ago it was heard (null if clock skew hides it)."""
+    """A worker, what it holds, and how long ago it was heard (null if clock skew hides it). `only_job`: it was
+    started for that job, and gets no run of another. It gets only runs that its `abilities` cover; null: any."""
 
     id: str
     host: str
@@ -30,6 +41,8 @@ class WorkerOut(Model):
     detach_reason: DetachReason | None
     capacity: int
     tags: list[str]
+    only_job: str | None
+    abilities: AbilitiesOut | None
     software_version: str
     started_at: Moment
     heartbeat_at: Moment

@@ -1,6 +1,7 @@
 """Routes of pages: a right each, a `.json` twin of the same view, and errors as pages.
 
-A browser without credentials is sent to the sign-in page, and comes back to where it wanted to go. A form is posted,
+A browser without credentials is sent to the sign-in page, and comes back to where it wanted to go; where an owner signs
+in by a link it is told how to get one. A form is posted,
 carried out, and answered with a redirect, so that reloading does nothing twice.
 """
 
@@ -20,6 +21,7 @@ from tsuzuki.services.access.permissions import require
 from tsuzuki.web.idempotency import NOT_KEPT
 from tsuzuki.web.pages.context import PageContext
 from tsuzuki.web.pages.errors import error_page
+from tsuzuki.web.pages.owner_sign_in import owner_sign_in_page
 from tsuzuki.web.pages.rendering import render_page
 from tsuzuki.web.pages.shared import SharedRenderings
 from tsuzuki.web.pages.viewer import Viewer
@@ -33,6 +35,7 @@ from tsuzuki.web.security.rights import public, requires
 FORM_TYPE = "application/x-www-form-urlencoded"
 SIGN_IN = "/sign-in"
 SETUP = "/setup"
+OWNER_LINK = "/sign-in/link"
 
 Endpoint = Callable[..., Any]
 
@@ -60,6 +63,8 @@ class PageRoute(ApiRoute):
             await request.body()
 
     def _refuse(self, request: Request, error: TsuzukiError) -> Response:
+        if error.specific_code == "owner_link_needed":
+            return owner_sign_in_page(request, status=401)
         if isinstance(error, NotAuthenticated) and error.retry_after_seconds is None and self.right:
             back = str(request.url.path) if request.method == "GET" else "/"
             if request.method == "GET" and request.url.query:

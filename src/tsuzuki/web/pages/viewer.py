@@ -41,7 +41,7 @@ class Viewer:
     @property
     def is_signed_in(self) -> bool:
         """With a session, which can be ended."""
-        return self.principal is not None and self.principal.session_id is not None
+        return self.principal is not None and self.principal.has_session
 
     def may(self, right: str) -> bool:
         """By the text of a right, as in `runs:operate`."""

@@ -63,6 +63,8 @@ REASONS = MappingProxyType(
         Reason.REPLACED: message("a newer run replaced it"),
         Reason.OPERATOR: message("an operator decided so"),
         Reason.JOB_DELETED: message("its job was removed"),
+        Reason.SCHEDULE_CHANGED: message("its schedule was changed"),
+        Reason.JOB_DISABLED: message("its job was disabled"),
     }
 )
 
@@ -81,8 +83,10 @@ CAUSES = MappingProxyType(
         Cause.NO_LEADER: Word(message("No process leads"), "failed", "bad"),
         Cause.NO_WORKER: Word(message("No worker is attached"), "failed", "bad"),
         Cause.NO_TAGS: Word(message("No worker has its tags"), "failed", "bad"),
+        Cause.NO_HANDLER: Word(message("No worker can execute it"), "failed", "bad"),
         Cause.CAPACITY: Word(message("Every slot is taken"), "limit", "warn"),
         Cause.WORKER_SILENT: Word(message("Its worker is silent"), "failed", "bad"),
+        Cause.CANCEL_REQUESTED: Word(message("Cancel requested"), "canceled", "wait"),
         Cause.CONFIRMING: Word(message("Its worker asks to be confirmed"), "pending", "warn"),
         Cause.NEXT: Word(message("Nothing is in its way: it is next"), "succeeded", "good"),
     }
@@ -105,6 +109,7 @@ BULK_VERBS = MappingProxyType(
 BULK_RESULTS = MappingProxyType(
     {
         BulkResult.CANCELED: Word(message("canceled"), "canceled", "quiet"),
+        BulkResult.REQUESTED: Word(message("cancel requested"), "canceled", "wait"),
         BulkResult.RETRIED: Word(message("retried"), "retry", "good"),
         BulkResult.ENDED_BEFORE: Word(message("had ended before"), "succeeded", "quiet"),
         BulkResult.RETRIED_BEFORE: Word(message("was retried before"), "retry", "quiet"),

@@ -1,6 +1,8 @@
 """For whom a request acts: a bearer token, a session cookie, or the owner of a server that only this machine reaches.
 
-Credentials that are sent must be right: a wrong token is refused, and never taken for a request without one.
+Credentials that are sent must be right: a wrong token is refused, and never taken for a request without one. A request
+that a proxy marked needs some in any case. A proxy need not mark any, so nothing but the owner mode `open` and the
+metrics depends on that.
 """
 
 from functools import partial
@@ -10,9 +12,9 @@ from starlette.requests import HTTPConnection
 
 from tsuzuki.model.access import Principal
 from tsuzuki.model.errors import NotAuthenticated
+from tsuzuki.web.security.session_cookie import session_secret
 from tsuzuki.web.security.shared_lookup import SharedLookup
 
-SESSION_COOKIE = "__Host-tsuzuki"
 PROXY_HEADERS = (
     "forwarded",
     "via",
@@ -32,7 +34,11 @@ class Authenticator(Protocol):
     def by_session(self, secret: str) -> Principal | None: ...
 
     def without_credentials(self) -> Principal | None:
-        """For a request of this machine that has no credentials; None if there must be some."""
+        """For a request of this machine that has no credentials; None if there must be some. May raise why."""
+        ...
+
+    def for_monitoring(self) -> Principal | None:
+        """The same for a request that reads nothing but what the process counted."""
         ...
 
 
@@ -45,24 +51,28 @@ def bearer_token(connection: HTTPConnection) -> str | None:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def session_secret(connection: HTTPConnection) -> str | None:
-    return connection.cookies.get(SESSION_COOKIE)
-
-
-async def authenticate(connection: HTTPConnection, authenticator: Authenticator) -> Principal:
+async def authenticate(
+    connection: HTTPConnection, authenticator: Authenticator, *, is_monitoring: bool = False
+) -> Principal:
     """The principal of a request. Raises the 401 that says how to get in."""
     token, session = bearer_token(connection), session_secret(connection)
     lookups: SharedLookup = connection.app.state.lookups
     if token is not None:
         look = partial(authenticator.by_token, token)
         found = await lookups.ask(("token", token), look) if token else None
+        if found is None:
+            address = connection.client.host if connection.client else "unknown"
+            connection.app.state.refusal_log.note(address, "token")
         return _require(found, "the token is not known, has expired or was revoked")
     if session is not None:
         found = await lookups.ask(("session", session), partial(authenticator.by_session, session))
         return _require(found, "the session has ended")
     if any(name in _AS_SENT for name, _ in connection.headers.raw):
         return _require(None, "a request through a proxy needs a token")
-    found = await lookups.ask("none", authenticator.without_credentials)
+    if is_monitoring:
+        found = await lookups.ask("monitoring", authenticator.for_monitoring)
+    else:
+        found = await lookups.ask("none", authenticator.without_credentials)
     return _require(found, "the request has no token")
 
 

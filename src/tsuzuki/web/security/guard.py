@@ -9,7 +9,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tsuzuki.model.errors import TsuzukiError
-from tsuzuki.web.problems import problem_response
+from tsuzuki.web.problems import RequestError, problem_response
 from tsuzuki.web.security.origins import check_host, check_origin
 
 SECURITY_HEADERS = {
@@ -28,10 +28,25 @@ _AS_SENT = [
 ]
 
 
+def check_length(headers: Headers) -> None:
+    """Refuse a request that says twice how long it is: a proxy before us may have read it otherwise."""
+    if "transfer-encoding" in headers and "content-length" in headers:
+        raise RequestError(
+            "the request has both Content-Length and Transfer-Encoding",
+            status=400,
+            hint="Send one of them.",
+            code="ambiguous_length",
+            headers={"Connection": "close"},
+        )
+
+
 class Guard:
-    def __init__(self, app: ASGIApp, *, allowed_hosts: Collection[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, *, allowed_hosts: Collection[str], session_cookies: Collection[str]
+    ) -> None:
         self._app = app
         self._allowed_hosts = frozenset(allowed_hosts)
+        self._session_cookies = frozenset(session_cookies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -56,8 +71,14 @@ class Guard:
 
         headers = Headers(scope=scope)
         try:
+            check_length(headers)
             check_host(headers, self._allowed_hosts)
-            check_origin(scope["method"], headers, scope["scheme"])
+            check_origin(
+                scope["method"],
+                headers,
+                scope["scheme"],
+                session_cookies=self._session_cookies,
+            )
         except TsuzukiError as refusal:
             await problem_response(refusal)(scope, receive, send_guarded)
             return

@@ -13,7 +13,6 @@ from starlette.datastructures import Headers
 
 from tsuzuki.model.errors import NotPermitted
 from tsuzuki.web.problems import RequestError
-from tsuzuki.web.security.authentication import SESSION_COOKIE
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -41,11 +40,14 @@ def check_host(headers: Headers, allowed: Collection[str]) -> None:
     )
 
 
-def check_origin(method: str, headers: Headers, scheme: str) -> None:
-    """Refuse a change that a page of another site makes a browser ask for."""
+def check_origin(
+    method: str, headers: Headers, scheme: str, *, session_cookies: Collection[str]
+) -> None:
+    """Refuse a change that a page of another site makes a browser ask for. `session_cookies` are the names that the
+    cookie of a session may have."""
     if method in SAFE_METHODS:
         return
-    has_cookie = _has_session(headers)
+    has_cookie = _has_any(session_cookies, headers)
     if "authorization" in headers and not has_cookie:
         return
     is_ours = _is_ours(headers, scheme)
@@ -77,9 +79,9 @@ def _refuse(hint: str) -> NoReturn:
     )
 
 
-def _has_session(headers: Headers) -> bool:
+def _has_any(names: Collection[str], headers: Headers) -> bool:
     return any(
-        part.partition("=")[0].strip() == SESSION_COOKIE
+        part.partition("=")[0].strip() in names
         for header in headers.getlist("cookie")
         for part in header.split(";")
     )

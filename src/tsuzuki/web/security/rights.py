@@ -10,11 +10,15 @@ from tsuzuki.services.access.permissions import require
 
 
 class RequiredRight:
-    """Declares the right of a route. None: any principal may call it, or if it is public any request."""
+    """Declares the right of a route. None: any principal may call it, or if it is public any request. With
+    `is_monitoring` programs of a machine without users need no credentials."""
 
-    def __init__(self, right: Right | None, *, is_public: bool = False) -> None:
+    def __init__(
+        self, right: Right | None, *, is_public: bool = False, is_monitoring: bool = False
+    ) -> None:
         self.right = right
         self.is_public = is_public
+        self.is_monitoring = is_monitoring
 
     @property
     def name(self) -> str:
@@ -38,6 +42,12 @@ class RequiredRight:
 def requires(right: Right) -> Any:
     """Only a principal with this right may call the route."""
     return Depends(RequiredRight(right))
+
+
+def monitoring(right: Right) -> Any:
+    """As `requires`; but as long as there is no user, the programs that watch a process need no credentials for it on
+    loopback."""
+    return Depends(RequiredRight(right, is_monitoring=True))
 
 
 def authenticated() -> Any:

@@ -472,6 +472,12 @@ if (zoneField) {
   const first = zoneField.options[0];
   if (first && zone) first.textContent = first.textContent.replace("UTC", `${zone}`);
 }
+const sentAtOnce = $("form[data-submit]");
+if (sentAtOnce) {
+  // Not while the browser only prepares a page that its user may never go to.
+  if (document.prerendering) document.addEventListener("prerenderingchange", () => sentAtOnce.requestSubmit(), { once: true });
+  else sentAtOnce.requestSubmit();
+}
 for (const element of $$("[data-live]")) shown.set(element.id, markup(element));
 enhance(document);
 startPalette();

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import Query, Response
 from pydantic import Field
 
-from tsuzuki.collectors.commits.service.bulk_runs import BulkView, Result, ResultStatus
+from tsuzuki.collectors.commits.service.bulk_runs import JOB, BulkView, Result, ResultStatus
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.web.answers import Model, Moment
@@ -104,7 +104,7 @@ def collection_page(
         results=page.items,
         next_cursor=page.next_cursor,
         filters=page.filters,
-        has_engine=not is_running or context.application.liveness.has_live_leader_and_worker(),
+        has_engine=not is_running or context.application.liveness.has_live_leader_and_worker(JOB),
     )
 
 

@@ -117,9 +117,11 @@ class EmitForm(BaseModel):
 @screen.form("/events/emit", right=Right.EVENTS_EMIT)
 def emit(context: Page, form: Annotated[EmitForm, Form()]) -> Response:
     events = context.application.events
+    event_type = form.event_type.strip()
     try:
+        context.application.webhooks.check_emitter(event_type, context.principal)
         event, is_new = events.emit(
-            form.event_type.strip(),
+            event_type,
             _payload(form.payload),
             dedupe_key=form.dedupe_key or f"web:{form.form_key}",
             actor=context.principal.actor,

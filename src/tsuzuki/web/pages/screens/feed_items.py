@@ -104,8 +104,9 @@ def _awaits_decision(item: ItemExplanation) -> bool:
 
 
 def _is_requeuable(item: ItemOut) -> bool:
-    """What the service accepts: it is deferred, or processed and not posted."""
-    return item.waiting == "backoff" or (item.status == "processed" and item.reason != "none")
+    """What the service accepts: it is deferred, or processed and not posted, and its post is not looked for."""
+    is_open = item.waiting == "backoff" or (item.status == "processed" and item.reason != "none")
+    return is_open and item.next_look_at is None
 
 
 class DecisionView(Model):

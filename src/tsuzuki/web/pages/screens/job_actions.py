@@ -64,6 +64,8 @@ def run_now(context: Page, name: JobName, form: Annotated[RunForm, Form()]) -> R
         submission = application.runs.start(request)
     except TsuzukiError as problem:
         told = context.problem(problem)
+        if told.code == "run_key_used":  # Sent before with other arguments: sending again is meant.
+            form = form.model_copy(update={"once": secrets.token_urlsafe(12)})
         view = RunJobView(job=job_out(context, application.jobs.get(name)), form=form, problem=told)
         return context.render("screens/job_run.html", view, status=told.status)
     text = message("Run %(run)s was started.")

@@ -9,7 +9,7 @@ from tsuzuki.model.access import Right
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
 from tsuzuki.services.workers import EngineStatus
-from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.answers import Model, Moment, SentenceText
 from tsuzuki.web.api.failures import FailureGroupOut, group_out
 from tsuzuki.web.api.run_models import RunOut, run_out
 from tsuzuki.web.pages.context import Page, PageContext
@@ -23,6 +23,7 @@ screen = Screen()
 RUNNING_SHOWN = 10
 UPCOMING_SHOWN = 10
 GROUPS_SHOWN = 5
+HANDLERS_SHOWN = 5
 LATE_AFTER = timedelta(seconds=60)
 """Due work that waits longer is told; a moment of waiting is usual."""
 
@@ -46,6 +47,8 @@ class Need(StrEnum):
     NO_WORKER = "no_worker"
     SILENT = "silent"
     CONFIRMING = "confirming"
+    HANDLER = "handler"
+    LOCKED = "locked"
     LATE = "late"
     COLLECTOR = "collector"
 
@@ -57,18 +60,24 @@ NEEDS = {
     Need.NO_WORKER: Word(message("No worker can take runs"), "failed", "bad"),
     Need.SILENT: Word(message("A worker fell silent"), "timed-out", "warn"),
     Need.CONFIRMING: Word(message("A worker asks to be confirmed"), "pending", "warn"),
+    Need.HANDLER: Word(message("No worker can execute a job"), "failed", "bad"),
+    Need.LOCKED: Word(
+        message("The database is locked: no other process can write"), "pending", "warn"
+    ),
     Need.LATE: Word(message("Due work waits"), "pending", "warn"),
     Need.COLLECTOR: Word(message("A collector cannot be used"), "failed", "bad"),
 }
 
 
 class Attention(Model):
-    """`about` names what it is about; `since` when it started."""
+    """`about` names what it is about; `since` when it started; `run_id` the run that causes it."""
 
     need: Need
     about: str | None = None
     since: Moment | None = None
-    detail: str | None = None
+    detail: SentenceText | None = None
+    hint: SentenceText | None = None
+    run_id: int | None = None
 
 
 class EngineLine(Model):
@@ -179,6 +188,22 @@ def _attention(
             yield Attention(need=Need.SILENT, about=worker.id, since=worker.heartbeat_at)
     for waiting in status.confirming if may_see_workers else ():
         yield Attention(need=Need.CONFIRMING, about=waiting.worker_id, since=waiting.deadline_at)
+    for missing in status.missing_handlers[:HANDLERS_SHOWN]:
+        yield Attention(
+            need=Need.HANDLER,
+            about=missing.job,
+            detail=context.mask(missing.sentence),
+            hint=context.mask(missing.hint),
+        )
+    holder = context.application.maintenance.lock_holder()
+    if holder is not None and holder.since is not None:
+        is_shown = may_see_workers or holder.run_id is not None
+        yield Attention(
+            need=Need.LOCKED,
+            about=context.mask(str(holder)) if is_shown else None,
+            since=holder.since,
+            run_id=holder.run_id,
+        )
     if oldest is not None and status.at - oldest > LATE_AFTER:
         yield Attention(need=Need.LATE, since=oldest)
     for name, problem in sorted(context.application.refused_collectors.items()):

@@ -118,9 +118,14 @@ def confirm_cancel(context: Page, run_id: RunId) -> ConfirmView:
 @screen.form("/runs/{run_id:int}/cancel", right=Right.RUNS_OPERATE)
 def cancel(context: Page, run_id: RunId) -> Response:
     try:
-        context.application.runs.cancel(run_id)
+        run = context.application.runs.cancel(run_id)
     except TsuzukiError as problem:
         return _refused(context, run_id, problem, "screens/run_cancel.html")
+    if not run.state.is_final:
+        requested = message(
+            "Cancel requested: run %(run)s will be canceled when its handler's transaction ends."
+        )
+        return context.redirect(f"/runs/{run_id}", requested, run=run_id)
     return context.redirect(f"/runs/{run_id}", message("Run %(run)s was canceled."), run=run_id)
 
 

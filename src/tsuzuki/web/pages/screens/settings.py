@@ -38,6 +38,7 @@ GROUPS = MappingProxyType(
             "misfire_grace_seconds",
             "poll_interval_seconds",
             "kill_grace_seconds",
+            "transaction_seconds_max",
         ),
         message("Retention"): (
             "log_bytes_max_per_run",
@@ -74,6 +75,9 @@ MEANINGS = MappingProxyType(
         "poll_interval_seconds": message("How often to poll for work when no wake-up came."),
         "drain_timeout_seconds": message("How long a worker that shuts down waits for its runs."),
         "kill_grace_seconds": message("The time between SIGTERM and SIGKILL to a command."),
+        "transaction_seconds_max": message(
+            "SQLite: the longest transaction of a handler. A longer one is rolled back, and its run fails."
+        ),
         "log_bytes_max_per_run": message(
             "The size limit of a run's log: a longer one keeps its first and its last lines."
         ),

@@ -14,11 +14,12 @@ from tsuzuki.services.access.sessions import SignedIn, SignInPlace
 from tsuzuki.web.pages.context import Page, PublicViewer
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.links import local_path
+from tsuzuki.web.pages.owner_sign_in import owner_sign_in_page
 from tsuzuki.web.pages.route import SETUP, SIGN_IN, Screen, render_public
 from tsuzuki.web.pages.viewer import Viewer
 from tsuzuki.web.problems import status_of
-from tsuzuki.web.security.authentication import SESSION_COOKIE, session_secret
-from tsuzuki.web.sign_in import keep_session
+from tsuzuki.web.security.session_cookie import session_secret
+from tsuzuki.web.sign_in import end_own_session, keep_session
 
 screen = Screen()
 
@@ -49,6 +50,8 @@ class SetupForm(BaseModel):
 @screen.public(SIGN_IN)
 def sign_in_page(request: Request, viewer: PublicViewer, next_path: NextPath = None) -> Response:
     if not request.app.state.application.users.any():
+        if request.app.state.owner is not None:
+            return owner_sign_in_page(request, status=200)
         return RedirectResponse(SETUP, status_code=303)
     return _sign_in(viewer, SignInForm(next=local_path(next_path) or "/"))
 
@@ -74,7 +77,7 @@ def sign_in(
     except NotAuthenticated as problem:
         return _sign_in(viewer, form, problem)
     response = RedirectResponse(local_path(form.next) or "/", status_code=303)
-    keep_session(response, signed_in)
+    keep_session(request, response, signed_in)
     return response
 
 
@@ -90,11 +93,9 @@ def _start_session(request: Request, name: str, password: str) -> SignedIn:
 
 
 @screen.form("/sign-out", right=Right.ACCESS_OWN)
-def sign_out(context: Page) -> Response:
-    if context.principal.session_id is not None:
-        context.application.sessions.end(context.principal.session_id, by=context.principal)
+def sign_out(request: Request, context: Page) -> Response:
     response = context.redirect(SIGN_IN)
-    response.delete_cookie(SESSION_COOKIE, secure=True, httponly=True, samesite="lax")
+    end_own_session(request, response)
     response.headers["Clear-Site-Data"] = '"cache"'
     return response
 
@@ -119,5 +120,5 @@ def set_up(request: Request, viewer: PublicViewer, form: Annotated[SetupForm, Fo
             viewer, "screens/setup.html", status=status, form=kept, problem=problem
         )
     response = RedirectResponse("/", status_code=303)
-    keep_session(response, _start_session(request, form.name, form.password))
+    keep_session(request, response, _start_session(request, form.name, form.password))
     return response

@@ -65,7 +65,7 @@ class NewQuery(BaseModel):
     address: Address
 
 
-@screen.page("/views/new", right=Right.RUNS_READ, template="screens/view_new.html")
+@screen.page("/views/new", right=Right.ACCESS_OWN, template="screens/view_new.html")
 def new_page(context: Page, query: Annotated[NewQuery, Query()]) -> NewView:  # noqa: ARG001 - each page takes its context
     return NewView(name="", address=_local(query.address))
 
@@ -76,7 +76,7 @@ class NewForm(NewQuery):
     name: Name
 
 
-@screen.form("/views/new", right=Right.RUNS_READ)
+@screen.form("/views/new", right=Right.ACCESS_OWN)
 def save(context: Page, form: Annotated[NewForm, Form()]) -> Response:
     address = _local(form.address)
     try:
@@ -93,7 +93,7 @@ class DeleteQuery(BaseModel):
     owner: Name
 
 
-@screen.page("/views/delete", right=Right.RUNS_READ, template="screens/view_delete.html")
+@screen.page("/views/delete", right=Right.ACCESS_OWN, template="screens/view_delete.html")
 def confirm_delete(context: Page, query: Annotated[DeleteQuery, Query()]) -> DeleteView:  # noqa: ARG001 - each page takes its context
     return DeleteView(name=query.name, owner=query.owner)
 
@@ -102,7 +102,7 @@ class DeleteForm(DeleteQuery):
     model_config = ConfigDict(extra="forbid")
 
 
-@screen.form("/views/delete", right=Right.RUNS_READ)
+@screen.form("/views/delete", right=Right.ACCESS_OWN)
 def delete(context: Page, form: Annotated[DeleteForm, Form()]) -> Response:
     """One's own; those of others need the right to manage access."""
     if form.owner != context.principal.actor:

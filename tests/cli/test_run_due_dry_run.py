@@ -1,0 +1,152 @@
+"""`tsuzuki run-due --dry-run`: jobs that can are run without sending anything, the others are listed; all stay due."""
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from support.databases import opened
+from support.factories import take_lead
+from support.workspace import Workspace
+from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.google_books import GoogleBooks, volumes
+from tsuzuki.sandbox.server import StandIn
+from tsuzuki.sandbox.smtp import MailServer
+
+KEY = "k3y-that-stays-secret"
+
+
+@pytest.fixture
+def server() -> Iterator[StandIn]:
+    with StandIn(GoogleBooks(catalogue=volumes(120), key=KEY)) as server:
+        yield server
+
+
+@pytest.fixture
+def mail_server() -> Iterator[MailServer]:
+    with MailServer() as server:
+        yield server
+
+
+@pytest.fixture
+def shop(
+    empty: Workspace, empty_database_url: str, server: StandIn, mail_server: MailServer
+) -> Workspace:
+    """A workspace on either database, with a books job and a command that are due tomorrow."""
+    empty.file.write_text(
+        f"""
+database_url: {empty_database_url}
+books:
+  base_url: {server.url}/books/v1
+  api_key: ${{BOOKS_KEY}}
+  mail:
+    host: {mail_server.host}
+    port: {mail_server.port}
+    encryption: none
+    from: tsuzuki@example.org
+    to: [reader@example.org]
+jobs:
+  novelties:
+    type: books
+    queries: [python]
+    max_per_run: 50
+    schedule: every 24h
+  greet:
+    command: [echo, hello]
+    on_event: greet
+"""
+    )
+    empty.ok("db", "upgrade")
+    return empty
+
+
+def in_database(url: str, statement: str) -> list[tuple[object, ...]]:
+    """What another program reads: `sqlite3 FILE "…"`, or `psql -c "…"`."""
+    if url.startswith("sqlite"):
+        with sqlite3.connect(url.removeprefix("sqlite:///").partition("?")[0]) as connection:
+            return connection.execute(statement).fetchall()
+    with psycopg.connect(url.replace("+psycopg", "")) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def dry_run(shop: Workspace) -> list[dict[str, Any]]:
+    """What it lists; its log is on stderr."""
+    listed: list[dict[str, Any]] = shop.ok(
+        "run-due", "--dry-run", "--output", "json", BOOKS_KEY=KEY
+    ).data
+    return listed
+
+
+def test_the_five_steps_of_a_check_by_hand(
+    shop: Workspace, empty_database_url: str, server: StandIn, mail_server: MailServer
+) -> None:
+    shop.ok("run-due", "--dry-run", BOOKS_KEY=KEY)
+    every = "SELECT * FROM collect_cursor"
+    ((name, query_set_hash, start_index, is_exhausted, _),) = in_database(empty_database_url, every)
+    assert (name, start_index, is_exhausted) == ("novelties", 50, 0)
+    assert len(str(query_set_hash)) == 64
+    shop.ok("run-due", "--dry-run", BOOKS_KEY=KEY)
+    ((_, _, start_index, _, _),) = in_database(empty_database_url, every)
+    assert start_index == 100
+    ended = shop.ok("job", "cursor", "reset", "novelties", "--yes")
+    assert ended.out == "Reset 1 cursor(s) for job: novelties\n"
+    assert in_database(empty_database_url, f"{every} WHERE job_name='novelties'") == []
+    starts = [int(seen.request.query["startIndex"]) for seen in server.requests]
+    assert starts == [0, 40, 50, 90]
+    assert mail_server.messages == []
+
+
+def test_other_jobs_are_listed_and_all_stay_due(shop: Workspace, mail_server: MailServer) -> None:
+    shop.ok("job", "apply")
+    shop.ok("event", "emit", "greet")
+    shop.ok("job", "run", "novelties")
+    for number in (1, 2):
+        listed = {row["job"]: row for row in dry_run(shop)}
+        assert listed["greet"]["what"] == "run for event 1"
+        assert (listed["greet"]["dry_run"], listed["greet"]["state"]) == (None, None)
+        assert listed["novelties"]["what"] == "run 1 waits"
+        assert (listed["novelties"]["dry_run"], listed["novelties"]["state"]) == (
+            number + 1,
+            "SUCCEEDED",
+        )
+    assert mail_server.messages == []
+    shop.ok("run-due", BOOKS_KEY=KEY)
+    assert len(mail_server.messages) == 1
+    assert {run["state"] for run in shop.data("run", "ls")} == {"SUCCEEDED"}
+    assert dry_run(shop) == []
+
+
+def test_a_job_that_is_not_due_is_not_run(shop: Workspace, server: StandIn) -> None:
+    shop.ok("books", "collect", "novelties", BOOKS_KEY=KEY)
+    asked = server.count()
+    assert dry_run(shop) == []
+    assert server.count() == asked
+
+
+def test_a_dry_run_that_fails_is_the_exit_code_and_is_not_tried_again(
+    shop: Workspace, server: StandIn
+) -> None:
+    shop.file.write_text(shop.file.read_text().replace("max_per_run: 50", "max_retries: 3"))
+    server.faults.add(Fault(status=503, headers={"Retry-After": "3600"}))
+    ended = shop.run("run-due", "--dry-run", "--output", "json", BOOKS_KEY=KEY)
+    assert (ended.code, ended.data[0]["state"]) == (1, "FAILED")
+    assert [run["state"] for run in shop.data("run", "ls")] == ["CANCELED", "FAILED"]
+
+
+def test_without_such_a_job_nothing_is_written(workspace: Workspace) -> None:
+    workspace.append("  later:\n    command: [echo, later]\n")
+    before = workspace.content()
+    workspace.ok("run-due", "--dry-run")
+    assert workspace.content() == before
+
+
+def test_while_another_process_leads_jobs_are_listed_and_nothing_is_run(
+    shop: Workspace, empty_database_url: str
+) -> None:
+    with opened(empty_database_url) as database:
+        take_lead(database)
+        ended = shop.run("run-due", "--dry-run", "--output", "json", BOOKS_KEY=KEY)
+    assert (ended.code, [row["dry_run"] for row in ended.data]) == (6, [None])
+    assert shop.data("run", "ls") == []
