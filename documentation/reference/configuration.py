@@ -13,6 +13,8 @@ from tsuzuki.config.schema.annotations import expected_words, model_at
 from tsuzuki.config.schema.config_file import FileKeys
 from tsuzuki.config.schema.job_keys import CommonKeys
 from tsuzuki.config.schema.job_kinds import COMMAND, PYTHON
+from tsuzuki.config.schema.web import SECTION as WEB
+from tsuzuki.config.schema.web import WebSection
 from tsuzuki.config.schema.webhooks import WebhookKeys
 from tsuzuki.model.jsontext import encode
 from tsuzuki.wiring.collectors import OURS
@@ -45,6 +47,7 @@ def configuration_page() -> str:
             for one in kinds
             if one.section_model
         ),
+        f"## The section `{WEB}`\n\n{_section(WEB)}\n\n{_table(WebSection)}",
         "## The section `webhooks`",
         "By the name of the webhook.",
         _table(WebhookKeys),
