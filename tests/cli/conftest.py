@@ -1,6 +1,8 @@
 """Folders to type commands in: an empty one, one as `tsuzuki init` leaves it, and one with commits."""
 
 import shutil
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,13 +31,18 @@ def empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Workspace:
 def initialised(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("initialised")
     assert run_cli(["init", "--quiet"], environ={}, cwd=folder) == 0
+    with closing(sqlite3.connect(folder / "tsuzuki.db")) as database, database:
+        # Tests share this folder for as long as they all take: a tick that came due meanwhile
+        # would be one run more in the test that meets it.
+        database.execute(
+            "UPDATE job_definitions SET planned_until = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+1 day')"
+        )
     return folder
 
 
 @pytest.fixture
 def workspace(initialised: Path, empty: Workspace) -> Workspace:
-    """A folder as `tsuzuki init` leaves it: one job, `hello`, every ten minutes. A test that counts runs
-    switches it off first: its moment may come at any time."""
+    """A folder as `tsuzuki init` leaves it, except that its one job, `hello`, has no tick before tomorrow."""
     shutil.copytree(initialised, empty.folder, dirs_exist_ok=True)
     return empty
 

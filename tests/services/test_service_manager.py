@@ -5,6 +5,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -39,12 +40,12 @@ class Manager:
 
 
 @pytest.fixture
-def manager(tmp_path: Path) -> Iterator[Manager]:
-    # A short path: the address of a socket has a maximum length.
-    manager = Manager(Path(os.path.relpath(tmp_path)) / "notify")
-    manager.path = manager.path.absolute()
-    yield manager
-    manager.close()
+def manager() -> Iterator[Manager]:
+    # Not below tmp_path: a socket address has at most 107 bytes.
+    with TemporaryDirectory(prefix="tsuzuki-") as folder:
+        manager = Manager(Path(folder) / "notify")
+        yield manager
+        manager.close()
 
 
 def environment(manager: Manager, **more: str) -> dict[str, str]:

@@ -14,6 +14,7 @@ OBJECT_TYPES = (
     "token",
     "session",
     "setup_code",
+    "owner_link",
     "commits",
     "mail",
     "feed item",
