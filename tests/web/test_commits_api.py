@@ -179,4 +179,5 @@ def test_projects_of_the_gitlab_are_learnt_and_their_branches_followed(tmp_path:
                 (one,) = client.post("commits/targets/matching", body).json["items"]
                 assert (one["branch"], one["outcome"]) == ("main", outcome)
             folder = client.post("commits/targets/matching", {"project": str(tmp_path)})
-            assert folder.code == "project_unknown"  # looked up on GitLab, not in this machine's files
+            # Looked up on GitLab, not among the files of this machine.
+            assert folder.code == "project_unknown"

@@ -111,12 +111,16 @@ def test_an_index_of_a_newer_version_is_left_alone(
 
 
 def test_several_threads_make_the_file_at_once(tree: Path, index_folder: Path) -> None:
-    def make(_: int) -> str | None:
-        with IndexFile.open(tree, folder=index_folder) as index:
+    def make(folder: Path) -> str | None:
+        with IndexFile.open(tree, folder=folder) as index:
             return meta.get(index.connection, "root")
 
-    with ThreadPoolExecutor(8) as threads:
-        assert set(threads.map(make, range(8))) == {str(tree)}
+    for attempt in range(150):
+        folder = index_folder / str(attempt)
+        # Started one by one: the first closes while the last opens.
+        with ThreadPoolExecutor(8) as threads:
+            assert set(threads.map(make, [folder] * 8)) == {str(tree)}
+        assert [one.suffix for one in folder.iterdir()] == [".sqlite"]
 
 
 def test_a_folder_that_cannot_be_made_is_told(tree: Path, tmp_path: Path) -> None:

@@ -105,14 +105,9 @@ class IndexFile:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as problem:
             raise _unwritable(path, problem.strerror or str(problem)) from None
-        connection = _connect(path, mode="rwc")
-        try:
-            with understood(path):
-                _prepare(connection, root)
-        except BaseException:
-            connection.close()
-            raise
-        return cls(path, connection, notes)
+        if not path.exists():
+            _create(path, root)
+        return cls(path, _prepared(path, root), notes)
 
     def close(self) -> None:
         self.connection.close()
@@ -206,6 +201,31 @@ def _connect(path: Path, *, mode: str) -> sqlite3.Connection:
         except BaseException:
             connection.close()
             raise
+    return connection
+
+
+def _create(path: Path, root: Path) -> None:
+    """Make an index under a temporary name and link it into place, unless another process was first. SQLite answers
+    with I/O errors where one process turns on the log of a new file while another opens or closes it."""
+    temporary = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    try:
+        _prepared(temporary, root).close()
+        # It is there by now; or the file system has no links, and it is made in place.
+        with suppress(OSError):
+            os.link(temporary, path)
+    finally:
+        for end in ("", "-wal", "-shm"):
+            Path(f"{temporary}{end}").unlink(missing_ok=True)
+
+
+def _prepared(path: Path, root: Path) -> sqlite3.Connection:
+    connection = _connect(path, mode="rwc")
+    try:
+        with understood(path):
+            _prepare(connection, root)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
