@@ -58,7 +58,6 @@ jobs:
     on_event: greet
 """
     )
-    empty.ok("db", "upgrade")
     return empty
 
 
@@ -145,6 +144,7 @@ def test_without_such_a_job_nothing_is_written(workspace: Workspace) -> None:
 def test_while_another_process_leads_jobs_are_listed_and_nothing_is_run(
     shop: Workspace, empty_database_url: str
 ) -> None:
+    shop.ok("db", "upgrade")
     with opened(empty_database_url) as database:
         take_lead(database)
         ended = shop.run("run-due", "--dry-run", "--output", "json", BOOKS_KEY=KEY)

@@ -46,7 +46,9 @@ def ask(
 
 
 @contextmanager
-def open_application(invocation: Invocation, *, dry_run: bool = False) -> "Iterator[Application]":
+def open_application(
+    invocation: Invocation, *, dry_run: "bool | Callable[[Application], bool]" = False
+) -> "Iterator[Application]":
     """Everything joined, and the database at this version; a `dry_run` does not bring it there."""
     with (
         open_existing(invocation) as application,
@@ -54,7 +56,7 @@ def open_application(invocation: Invocation, *, dry_run: bool = False) -> "Itera
     ):
         if (file := application.maintenance.snapshot_of) is not None:
             warn(invocation, f"{file} is read-only: what is written to it meanwhile is not shown")
-        if dry_run:
+        if dry_run(application) if callable(dry_run) else dry_run:
             application.maintenance.require_existing()
             with _warning_of_new_refusals(invocation, application):
                 application.maintenance.require_current()

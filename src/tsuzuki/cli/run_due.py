@@ -54,7 +54,7 @@ def run_due(
     \b
     tsuzuki run-due --dry-run
     """
-    with open_application(invocation, dry_run=dry_run) as application:
+    with open_application(invocation, dry_run=_only_lists if dry_run else False) as application:
         if dry_run:
             _dry_run(invocation, application, log_format=log_format)
             return
@@ -75,6 +75,11 @@ def run_due(
         raise ExitWith(EXIT_INTERRUPTED)
     if any(state != "SUCCEEDED" for state in ended):
         raise ExitWith(1)
+
+
+def _only_lists(application: "Application") -> bool:
+    """Whether a dry run writes nothing, and so must not create the database either."""
+    return not application.dry_runs.are_in_file()
 
 
 def _dry_run(invocation: Invocation, application: "Application", *, log_format: str) -> None:

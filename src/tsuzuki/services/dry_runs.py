@@ -49,6 +49,10 @@ class DryRuns:
         self._runs = runs
         self._local_engine = local_engine
 
+    def are_in_file(self) -> bool:
+        """Whether the file has a job that can be dry-run."""
+        return self._jobs.has_in_file(self._arguments)
+
     def apply(self) -> list[Change]:
         """Bring what the file says of jobs that can be dry-run into the database; of no others. Without such a job
         nothing is written."""

@@ -317,6 +317,10 @@ class Jobs(ActingService):
             job_changes.carry_out(connection, changes, source=JobSource.FILE, actor=self._actor)
             return changes
 
+    def has_in_file(self, kinds: Collection[str]) -> bool:
+        """Whether the file has a job of one of these kinds."""
+        return any(spec.handler in kinds for spec in self._reload().jobs)
+
     def _changes(
         self, connection: Connection, of_kinds: Collection[str] | None = None
     ) -> list[Change]:

@@ -107,6 +107,59 @@ def linked_folder(root: Path) -> None:
     (root / "sub").symlink_to(outside)
 
 
+def linked_folder_in_a_nested_repository(root: Path) -> None:
+    """The same in a repository inside the tree."""
+    _tracked(root)
+    inner = root / "vendored"
+    inner.mkdir()
+    outside = root.parent / "outside"
+    outside.mkdir()
+    (outside / "secret.py").write_text(f"def {OUTSIDE}():\n    return 'needle'\n")
+    (inner / "sub").mkdir()
+    (inner / "sub" / "secret.py").write_text("x = 1\n")
+    _tracked(inner)
+    (inner / "sub" / "secret.py").unlink()
+    (inner / "sub").rmdir()
+    (inner / "sub").symlink_to(outside)
+
+
+def other_work_tree(root: Path) -> Path:
+    """A repository whose configuration names a folder outside as its work tree; returns that folder."""
+    outside = root.parent / "outside"
+    outside.mkdir()
+    (outside / "secret.py").write_text(f"def {OUTSIDE}():\n    return 'needle'\n")
+    _tracked(root)
+    _configure(root, ("core.worktree", str(outside)))
+    return outside
+
+
+def endless_rules(root: Path) -> None:
+    """Git waits for the rules of a folder."""
+    _tracked(root)
+    (root / "inner").mkdir()
+    os.mkfifo(root / "inner" / ".gitignore")
+
+
+def endless_excludes(root: Path) -> None:
+    """Git waits for a file of rules that its configuration names."""
+    _tracked(root)
+    os.mkfifo(root.parent / "rules")
+    _configure(root, ("core.excludesFile", str(root.parent / "rules")))
+
+
+def endless_configuration(root: Path) -> None:
+    """Git waits for a file that its configuration includes."""
+    _tracked(root)
+    os.mkfifo(root.parent / "more")
+    with (root / ".git" / "config").open("a") as file:
+        file.write(f"[include]\n\tpath = {root.parent / 'more'}\n")
+
+
+ENDLESS: tuple[Callable[[Path], None], ...] = (
+    *(endless_rules, endless_excludes, endless_configuration),
+)
+
+
 def _repository(root: Path) -> None:
     git(root, "init", "--quiet")
 

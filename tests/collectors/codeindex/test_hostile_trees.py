@@ -11,15 +11,25 @@ from tsuzuki.collectors.codeindex.answers.git_state import head_commit
 from tsuzuki.collectors.codeindex.git import git_ignores, git_top, git_worktrees
 from tsuzuki.collectors.codeindex.git_folder import git_folder_of
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
+from tsuzuki.collectors.codeindex.roots import find_root
 from tsuzuki.collectors.codeindex.scan import scan_tree
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
 from tsuzuki.collectors.codeindex.service.builds import Builds
+from tsuzuki.collectors.codeindex.service.trees import Trees
 from tsuzuki.collectors.codeindex.tree_files import open_below
 from tsuzuki.collectors.codeindex.tree_part import scan_part
 from tsuzuki.model.errors import TsuzukiError
 
 from .conftest import Build, built, git
-from .hostile_trees import COMMANDS, MARK, OUTSIDE, linked_folder
+from .hostile_trees import (
+    COMMANDS,
+    ENDLESS,
+    MARK,
+    OUTSIDE,
+    linked_folder,
+    linked_folder_in_a_nested_repository,
+    other_work_tree,
+)
 
 COMMIT = "0123456789" * 4
 
@@ -80,6 +90,50 @@ def test_what_lies_behind_a_linked_folder_is_neither_indexed_nor_shown(
     for text in (OUTSIDE, "sub/secret.py"):
         with pytest.raises(TsuzukiError):
             answers.read([text])
+
+
+def test_a_link_in_a_nested_repository_leads_nowhere(
+    tree: Path, builds: Builds, answers: CodeAnswers
+) -> None:
+    linked_folder_in_a_nested_repository(tree)
+    built(builds, tree)
+    assert {file.path for file in scan_tree(tree).files}.isdisjoint({"vendored/sub/secret.py"})
+    assert list(answers.search(OUTSIDE).value.rows()) == []
+    with pytest.raises(TsuzukiError):
+        answers.read(["vendored/sub/secret.py"])
+
+
+def test_a_work_tree_that_the_configuration_names_is_not_the_tree(
+    tree: Path, index_folder: Path
+) -> None:
+    outside = other_work_tree(tree)
+    assert git_top(tree) is None
+    environ = {FOLDER_VARIABLE: str(index_folder)}
+    assert find_root(None, cwd=tree, environ=environ) == tree
+    assert Trees(environ=environ, cwd=tree, root=None).default().root == tree
+    assert {file.path for file in scan_tree(tree).files}.isdisjoint({"secret.py", str(outside)})
+
+
+def test_a_work_tree_of_another_repository_is_not_listed(tree: Path, tmp_path: Path) -> None:
+    stranger = tmp_path / "stranger"
+    stranger.mkdir()
+    for folder in (tree, stranger):
+        git(folder, "init", "--quiet")
+        git(folder, "commit", "--quiet", "--allow-empty", "-m", "first")
+    git(tree, "worktree", "add", "--quiet", str(tmp_path / "ours"))
+    assert git_worktrees(tree) == [tree, tmp_path / "ours"]
+    (tree / ".git" / "worktrees" / "ours" / "gitdir").write_text(f"{stranger}/.git\n")
+    assert git_worktrees(tree) == [tree]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("hostile", ENDLESS, ids=lambda hostile: hostile.__name__)
+def test_a_file_without_end_that_git_waits_for_holds_nothing_up_for_long(
+    tree: Path, answers: CodeAnswers, hostile: Callable[[Path], None]
+) -> None:
+    hostile(tree)
+    assert "main.py" in {file.path for file in scan_tree(tree).files}
+    assert list(answers.search("Cart").value.rows())
 
 
 def test_a_folder_that_becomes_a_link_after_the_scan_is_not_read(tree: Path) -> None:

@@ -85,6 +85,28 @@ def test_times_that_other_programs_write_are_read_and_ordered_as_ours(
 
 
 @pytest.mark.parametrize("dialect", ["sqlite"])
+@pytest.mark.parametrize(
+    ("written", "microsecond"),
+    [
+        ("2024-04-30 19:30:00.5 -0430 VET", 500_000),
+        ("2024-05-01 09:00:00.123456789 +0900 JST m=+0.012345", 123_000),
+    ],
+)
+def test_times_as_go_prints_them_are_read(
+    feeds_database: Database, written: str, microsecond: int
+) -> None:
+    with feeds_database.write() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO items (url, title, published_at, status, retry_count, created_at, last_checked_at)"
+                f" VALUES ('http://a.example', 'A', '{written}', 2, 0, '{written}', '{written}')"
+            )
+        )
+        found = connection.execute(select(items.c.published_at)).scalar_one()
+        assert found == datetime(2024, 5, 1, 0, 0, 0, microsecond, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("dialect", ["sqlite"])
 def test_what_is_not_a_time_is_refused(feeds_database: Database) -> None:
     with pytest.raises(IntegrityError), feeds_database.write() as connection:
         connection.execute(

@@ -10,9 +10,14 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from tsuzuki.collectors.codeindex.git_folder import would_hold_git_up
+from tsuzuki.collectors.codeindex.git_folder import (
+    common_folder_of,
+    holds_git_up,
+    would_hold_git_up,
+)
 from tsuzuki.collectors.kit.git_environment import git_environment
 
 SETTINGS = (
@@ -21,7 +26,10 @@ SETTINGS = (
 )
 TOP_SECONDS = 10.0
 LIST_SECONDS = 60.0
-"""After it, the tree is walked. Git waits for ever if `.gitignore` is a FIFO."""
+"""After it, the tree is walked."""
+
+PATIENCE_SECONDS = 2.0
+"""After it, we look for what git would wait for without end, such as a FIFO in place of `.gitignore`."""
 
 _WORKTREE = "worktree "
 
@@ -29,7 +37,11 @@ _WORKTREE = "worktree "
 def git_top(folder: Path) -> Path | None:
     """The top of the working tree that a folder is in; None if there is none, or no git."""
     output = _output(folder, "rev-parse", "--show-toplevel", seconds=TOP_SECONDS)
-    return Path(os.fsdecode(output.removesuffix(b"\n"))) if output else None
+    if not output:
+        return None
+    top = Path(os.fsdecode(output.removesuffix(b"\n")))
+    # `core.worktree` of a stranger's configuration may name any other folder.
+    return top if Path(os.path.realpath(folder)).is_relative_to(top) else None
 
 
 def git_paths(folder: Path, only: Sequence[str] = (".",)) -> list[str] | None:
@@ -76,10 +88,13 @@ def _listed(folder: Path, which: str, only: Sequence[str], *options: str) -> lis
 
 
 def git_worktrees(folder: Path) -> list[Path]:
-    """Every working tree of the repository that a folder is in, that of the folder too."""
+    """Every working tree of the repository that a folder is in, that of the folder too. A tree that the repository
+    names but that belongs to another one is left out."""
     listed = _output(folder, "worktree", "list", "--porcelain", seconds=TOP_SECONDS) or b""
     lines = os.fsdecode(listed).split("\n")
-    return [Path(line[len(_WORKTREE) :]) for line in lines if line.startswith(_WORKTREE)]
+    found = [Path(line[len(_WORKTREE) :]) for line in lines if line.startswith(_WORKTREE)]
+    common = common_folder_of(folder)
+    return [one for one in found if common is not None and common_folder_of(one) == common]
 
 
 def quiet_environment() -> dict[str, str]:
@@ -99,15 +114,30 @@ def _output(folder: Path, *arguments: str, seconds: float) -> bytes | None:
     if program is None or would_hold_git_up(folder):
         return None
     try:
-        done = subprocess.run(  # noqa: S603 -- git with our own arguments, no shell
+        process = subprocess.Popen(  # noqa: S603 -- git with our own arguments, no shell
             [program, *SETTINGS, *arguments],
             cwd=folder,
             env=quiet_environment(),
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=seconds,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except OSError:
         return None
-    return done.stdout if done.returncode == 0 else None
+    with process:
+        try:
+            output = _answer(process, folder, seconds)
+        finally:
+            process.kill()
+    return output if process.returncode == 0 else None
+
+
+def _answer(process: "subprocess.Popen[bytes]", folder: Path, seconds: float) -> bytes | None:
+    """What git prints; None if it is too slow, or waits for a file that has no end."""
+    with suppress(subprocess.TimeoutExpired):
+        return process.communicate(timeout=PATIENCE_SECONDS)[0]
+    if holds_git_up(folder):
+        return None
+    with suppress(subprocess.TimeoutExpired):
+        return process.communicate(timeout=seconds - PATIENCE_SECONDS)[0]
+    return None

@@ -1,12 +1,16 @@
 """The folder in which git keeps a checkout, read without git. Its author may be a stranger."""
 
 import os
+import re
 import stat
 from pathlib import Path
 
 from tsuzuki.collectors.codeindex.tree_files import read_regular
 
 FILE_BYTES_MAX = 8_192
+CONFIGURATION_BYTES_MAX = 1 << 20
+RULE_FILE = ".gitignore"
+_NAMES_FILES = re.compile(rb"(?i)\[\s*include|excludesfile|attributesfile")
 _READ_BY_GIT = (
     *("HEAD", "commondir", "config", "config.worktree", "index", "packed-refs", "shallow"),
     *("info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout"),
@@ -52,6 +56,28 @@ def would_hold_git_up(root: Path) -> bool:
         found = _linked_folder(entry) if stat.S_ISREG(kind) else entry
         return found is None or any(_is_endless(found / name) for name in _READ_BY_GIT)
     return False
+
+
+def holds_git_up(root: Path) -> bool:
+    """Whether a git that does not answer about this folder waits for something without end: a rule file below it, or
+    a file that its configuration names."""
+    folder = git_folder_of(root)
+    common = common_folder_of(root)
+    for configuration in (folder and folder / "config.worktree", common and common / "config"):
+        if configuration and _NAMES_FILES.search(start_of(configuration, CONFIGURATION_BYTES_MAX)):
+            return True
+    return any(
+        RULE_FILE in names and _is_endless(Path(place) / RULE_FILE)
+        for place, _, names in os.walk(root)
+    )
+
+
+def common_folder_of(root: Path) -> Path | None:
+    """The folder that all working trees of the repository share; None if `root` is inside none."""
+    folder = git_folder_of(root)
+    if folder is None:
+        return None
+    return (folder / file_text(folder / "commondir")).resolve()
 
 
 def _is_endless(path: Path) -> bool:

@@ -25,10 +25,22 @@ def _in_form(value: str) -> str:
     return f"{value} LIKE '____-__-__T__:__:__.______Z'"
 
 
+_GO_TIME = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9]* [+-][0-9][0-9][0-9][0-9]*"
+
+
+def _readable(value: str) -> str:
+    """SQLite: a time as Go writes it (`2024-05-01 09:00:00.5 +0900 JST`) in a form that SQLite reads."""
+    blank = f"instr(substr({value}, 20), ' ')"
+    fraction = f"substr(substr({value}, 20, {blank} - 1), 1, 4)"
+    zone = f"substr({value}, 20 + {blank}, 3) || ':' || substr({value}, 23 + {blank}, 2)"
+    in_form = f"substr({value}, 1, 19) || {fraction} || {zone}"
+    return f"CASE WHEN {value} GLOB '{_GO_TIME}' THEN {in_form} ELSE {value} END"
+
+
 def time_text(value: str) -> str:
     """SQLite: a time in the form in which it is stored; NULL if it is none."""
     seconds = f"CASE typeof({value}) WHEN 'integer' THEN 'unixepoch' ELSE '+0 seconds' END"
-    written = f"strftime('%Y-%m-%dT%H:%M:%f', {value}, {seconds}) || '000Z'"
+    written = f"strftime('%Y-%m-%dT%H:%M:%f', {_readable(value)}, {seconds}) || '000Z'"
     return f"CASE WHEN {_in_form(value)} THEN {value} ELSE {written} END"
 
 
