@@ -9,7 +9,7 @@ from documentation.reference.markdown import code, page, table
 from tsuzuki.cli.errors import EXIT_CODE_MEANINGS
 from tsuzuki.cli.options import GLOBAL_OPTIONS
 from tsuzuki.cli.root import ROOT
-from tsuzuki.wiring.collectors import OURS
+from tsuzuki.wiring.collectors import collector_records
 
 
 def commands_page() -> str:
@@ -28,8 +28,10 @@ def commands_page() -> str:
 
 def _commands(root: click.Context) -> Iterator[str]:
     """Ours only: other distributions document what they add."""
-    ours = [*ROOT.lazy_commands, *(one.name for one in OURS if "cli" in one.faces)]
-    for name in ours:
+    records = collector_records()
+    ours = [one for name, one in records.usable.items() if name not in records.distributions]
+    names = [*ROOT.lazy_commands, *(name for one in ours for name in one.commands)]
+    for name in names:
         command = ROOT.get_command(root, name)
         if command is not None and not command.hidden:
             yield f"## tsuzuki {name}"

@@ -17,7 +17,7 @@ from tsuzuki.config.schema.web import SECTION as WEB
 from tsuzuki.config.schema.web import WebSection
 from tsuzuki.config.schema.webhooks import WebhookKeys
 from tsuzuki.model.jsontext import encode
-from tsuzuki.wiring.collectors import OURS
+from tsuzuki.wiring.collectors import installed_collectors
 
 _HEAD = ("key", "value", "default", "meaning")
 _DURATION = "a duration"
@@ -25,7 +25,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 
 def configuration_page() -> str:
-    kinds = [collector.kind() for collector in OURS]
+    kinds = list(installed_collectors().kinds.values())
     return page(
         "tsuzuki.yaml",
         "Every key of the file. How file, environment and flags go together is in"

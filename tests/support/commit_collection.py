@@ -10,7 +10,6 @@ from sqlalchemy import text
 
 from support.executions import a_task
 from support.git_oracle import Row
-from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.collectors.commits.collect import collect
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.queries import projects, reports, targets
@@ -21,6 +20,7 @@ from tsuzuki.collectors.commits.tables import ProjectKind
 from tsuzuki.engine.run_context import RunContext, StopSignal
 from tsuzuki.engine.task import Task
 from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.wiring.collector import CollectorContext
 
 
 class Crash(BaseException):

@@ -5,53 +5,42 @@ from pathlib import Path
 RECORD = '''
 """A collector that counts."""
 
-from tsuzuki.collectors.collector import Collector
-
-
-def kind():
-    from pydantic import BaseModel
-    from tsuzuki.config import JobKind
-
-    class Options(BaseModel):
-        up_to: int = 3
-
-    return JobKind(name="{name}", options_model=Options)
-
-
-def component():
-    from {package}.tables import COMPONENT
-
-    return COMPONENT
-
-
-def handler(context):
-    def count(run):
-        from {package}.tables import insert
-
-        for number in range(run.options["up_to"]):
-            with run.transaction() as connection:
-                insert(connection, number)
-        return {{"counted": run.options["up_to"]}}
-
-    return count
-
-
-def service(context):
-    from {package}.tables import Numbers
-
-    return Numbers(context.database)
-
+from tsuzuki.wiring.collector import Collector
 
 COLLECTOR = Collector(
     name="{name}",
     summary="Look at numbers.",
-    kind=kind,
-    component=component,
-    handler=handler,
-    service=service,
-    faces={{"cli": "{package}.commands:command"}},
+    kind="{package}.options:KIND",
+    component="{package}.tables:COMPONENT",
+    handler="{package}.collect:count",
+    service="{package}.tables:Numbers",
+    commands={{"{name}": "{package}.commands:command"}},
 )
 '''
+
+OPTIONS = """
+from pydantic import BaseModel
+
+from tsuzuki.config import JobKind
+
+
+class Options(BaseModel):
+    up_to: int = 3
+
+
+KIND = JobKind(name="{name}", options_model=Options)
+"""
+
+COLLECT = """
+from {package}.tables import insert
+
+
+def count(context, run):
+    for number in range(run.options["up_to"]):
+        with run.transaction() as connection:
+            insert(connection, number)
+    return {{"counted": run.options["up_to"]}}
+"""
 
 TABLES = """
 from pathlib import Path
@@ -72,8 +61,8 @@ def insert(connection, number):
 
 
 class Numbers:
-    def __init__(self, database):
-        self._database = database
+    def __init__(self, context):
+        self._database = context.database
 
     def find(self):
         with self._database.read() as connection:
@@ -122,13 +111,20 @@ def install_plug_in(
     name: str = "counting",
     package: str = "counting_plug_in",
     record: str = RECORD,
+    collect: str = COLLECT,
     tables: str = TABLES,
     revision: str | None = REVISION,
 ) -> None:
     """Write the distribution into a folder that is on `sys.path`."""
     folder = site / package
     folder.mkdir(parents=True)
-    files = {"__init__.py": record, "tables.py": tables, "commands.py": COMMANDS}
+    files = {
+        "__init__.py": record,
+        "options.py": OPTIONS,
+        "collect.py": collect,
+        "tables.py": tables,
+        "commands.py": COMMANDS,
+    }
     if revision is not None:
         (folder / "versions").mkdir()
         files["versions/0001_numbers.py"] = revision

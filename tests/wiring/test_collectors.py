@@ -12,7 +12,6 @@ from tsuzuki.cli.root import COMMANDS
 from tsuzuki.config.schema.config_file import file_keys
 from tsuzuki.wiring.collectors import (
     NAME,
-    OURS,
     RESERVED_NAMES,
     collector_records,
     installed_collectors,
@@ -41,12 +40,10 @@ def run(workspace: Workspace, site: Path, *words: str) -> Ended:
 
 def test_ours_are_found_with_all_their_parts() -> None:
     installed = installed_collectors()
-    assert (
-        list(installed.usable.values()) == list(OURS) == list(collector_records().usable.values())
-    )
-    assert installed.problems == ()
-    assert list(installed.kinds) == [collector.name for collector in OURS]
-    with_tables = [collector.name for collector in OURS if collector.component is not None]
+    assert installed.usable == collector_records().usable
+    assert (installed.problems, dict(installed.distributions)) == ((), {})
+    assert list(installed.kinds) == ["books", "codeindex", "commits", "feeds"]
+    with_tables = [name for name, one in installed.usable.items() if one.component is not None]
     assert {n: c.name for n, c in installed.components.items()} == {n: n for n in with_tables}
 
 
@@ -174,13 +171,10 @@ def test_a_revision_that_a_plug_in_does_not_know_is_reported_as_its_own(
     assert "error[collector_refused]" in used.err
 
 
-def test_a_handler_that_cannot_be_built_stops_only_an_engine_that_needs_it(
+def test_a_handler_that_cannot_be_imported_stops_only_an_engine_that_needs_it(
     workspace: Workspace, site: Path
 ) -> None:
-    install_plug_in(
-        site,
-        record=RECORD.replace("    def count", "    raise OSError('no disk')\n\n    def count"),
-    )
+    install_plug_in(site, collect="raise OSError('no disk')\n")
     assert run(workspace, site, "run-due").code == 0
     workspace.append(JOB)
     started = run(workspace, site, "run-due")
@@ -190,7 +184,7 @@ def test_a_handler_that_cannot_be_built_stops_only_an_engine_that_needs_it(
 
 
 def test_a_service_that_cannot_be_built_is_named(workspace: Workspace, site: Path) -> None:
-    install_plug_in(site, record=RECORD.replace("import Numbers", "import Letters"))
+    install_plug_in(site, record=RECORD.replace(":Numbers", ":Letters"))
     used = run(workspace, site, "counting", "ls")
     assert used.code == 3
     assert (

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tsuzuki.config import Expects
+from tsuzuki.config import Expects, JobKind
 
 
 class Options(BaseModel):
@@ -26,3 +26,6 @@ class Section(BaseModel):
 
     base_url: str = "https://mastodon.social"
     page_size: Annotated[int, Field(ge=1, le=40), Expects("a whole number from 1 to 40")] = 40
+
+
+KIND = JobKind(name="statuses", options_model=Options, section_model=Section)

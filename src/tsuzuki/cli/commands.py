@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import click
@@ -10,6 +9,7 @@ from click.shell_completion import CompletionItem
 
 from tsuzuki.cli.options import GLOBAL_OPTIONS
 from tsuzuki.model.errors import ConfigurationError, TsuzukiError, UsageError
+from tsuzuki.model.import_string import load
 from tsuzuki.model.suggestion import did_you_mean
 
 PROGRAM = "tsuzuki"
@@ -104,12 +104,6 @@ def write_global_options(ctx: click.Context, formatter: click.HelpFormatter) -> 
     """What every command takes stands last in its help, in a section of its own."""
     with formatter.section("Global options"):
         formatter.write_dl([option.help_row(ctx) for option in GLOBAL_OPTIONS])
-
-
-def load(target: str) -> Any:
-    """What an import string, `package.module:attribute`, names."""
-    module_name, _, attribute = target.partition(":")
-    return getattr(import_module(module_name), attribute)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsuzuki.cli.collector_services import commits_service
-from tsuzuki.cli.commands import Command, load
+from tsuzuki.cli.commands import Command
 from tsuzuki.cli.demo_workspace import DemoWorkspace, require_git
 from tsuzuki.cli.foreground import Manner, directions, run_in_foreground
 from tsuzuki.cli.invocation import Invocation
@@ -20,6 +20,7 @@ from tsuzuki.cli.web_options import WebOptions, web_served
 from tsuzuki.model.access import OwnerMode
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import Conflict, NotFound, TsuzukiError, UsageError, extra_missing
+from tsuzuki.model.import_string import load
 from tsuzuki.model.worker import DEFAULT_CAPACITY
 
 if TYPE_CHECKING:

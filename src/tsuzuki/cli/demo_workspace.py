@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from tsuzuki.cli.commands import load
 from tsuzuki.model.errors import ConfigurationError, Conflict, FileUnusable
+from tsuzuki.model.import_string import load
 
 FILE_NAME = "tsuzuki.yaml"
 RECORD = Path(".tsuzuki") / "demo.json"

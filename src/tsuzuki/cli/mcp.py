@@ -6,11 +6,12 @@ import sys
 
 import click
 
-from tsuzuki.cli.commands import Command, load
+from tsuzuki.cli.commands import Command
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import is_terminal, say
 from tsuzuki.model.errors import UsageError, extra_missing
+from tsuzuki.model.import_string import load
 
 DEFAULT_PORT = 8940
 TOKEN_VARIABLE = "TSUZUKI_MCP_TOKEN"  # noqa: S105 -- the name of a variable

@@ -73,9 +73,6 @@ COMMANDS: dict[str, LazyCommand] = {
         "tsuzuki.cli.doctor:doctor",
         "Look at what this workspace needs, and say what to do about what is not right.",
     ),
-    "index": LazyCommand(
-        "tsuzuki.cli.index:index", "Index the source code of a tree, and ask what is in it."
-    ),
     "mcp": LazyCommand(
         "tsuzuki.cli.mcp:mcp",
         "Serve coding agents: the source code of a tree, the runs of a workspace.",
@@ -100,11 +97,10 @@ def collector_commands() -> dict[str, LazyCommand]:
         name: RefusedCommand("", problem.message, problem=problem)
         for name, problem in records.refused.items()
     }
-    usable = {
-        name: CollectorCommand(collector.faces["cli"], collector.summary)
-        for name, collector in records.usable.items()
-        if "cli" in collector.faces
-    }
+    usable: dict[str, LazyCommand] = {}
+    for collector in records.usable.values():
+        for name, target in collector.commands.items():
+            usable.setdefault(name, CollectorCommand(target, collector.summary))
     return {**refused, **usable}
 
 

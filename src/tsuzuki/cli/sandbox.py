@@ -11,12 +11,13 @@ from typing import Any
 
 import click
 
-from tsuzuki.cli.commands import Command, load
+from tsuzuki.cli.commands import Command
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.foreground import ProcessSignals
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say, warn
 from tsuzuki.model.errors import Conflict, NotFound
+from tsuzuki.model.import_string import load
 
 LOOK_SECONDS = 0.2
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 import click
 
 from tsuzuki.cli.application import open_application
-from tsuzuki.cli.commands import Group, load
+from tsuzuki.cli.commands import Group
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
 from tsuzuki.cli.foreground import ProcessSignals, log_format_option, write_log
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.cli.web_options import DEFAULT_ADDRESS, WebOptions, new_link, web_options, web_served
+from tsuzuki.model.import_string import load
 
 FILE_CHECK_SECONDS = 1.0
 """How often to look whether the file of an SQLite database is still the one that was opened."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tsuzuki.cli.commands import load
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import echo_error, echo_json_error, say, warn
 from tsuzuki.model.errors import ConfigurationError, Conflict, TsuzukiError, extra_missing
+from tsuzuki.model.import_string import load
 
 if TYPE_CHECKING:
     from tsuzuki.wiring.application import Application

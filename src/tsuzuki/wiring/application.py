@@ -9,7 +9,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.config import Configuration, load_configuration
 from tsuzuki.engine.role import Role
 from tsuzuki.model.access import OwnerMode, Principal
@@ -49,6 +48,7 @@ from tsuzuki.services.statistics import RunStatistics
 from tsuzuki.services.webhooks import Webhooks
 from tsuzuki.services.workers import Workers
 from tsuzuki.wiring.checks import collector_checks
+from tsuzuki.wiring.collector import Collector, ServiceContext
 from tsuzuki.wiring.collectors import guarded, installed_collectors
 from tsuzuki.wiring.reader import keep_record
 from tsuzuki.wiring.resources import Resources, open_resources
@@ -291,8 +291,13 @@ def build_service(resources: Resources, name: str, **services: Any) -> Any:
         raise NotFound(f"there is no collector {name!r} with a service", code="collector_unknown")
     context = resources.collector_context(name)
     given = {field.name: getattr(context, field.name) for field in fields(context)}
-    build = partial(collector.service, ServiceContext(**given, **services))
+    service = ServiceContext(**given, **services)
+    build = partial(_built, collector, collector.service, service)
     return guarded(name, resources.collectors.distributions.get(name), build)
+
+
+def _built(collector: Collector, target: str, context: ServiceContext) -> Any:
+    return collector.load(target)(context)
 
 
 def require_workspace(application: Application) -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import fields
 
-from tsuzuki.collectors.collector import CheckContext
 from tsuzuki.model.check import Check, fault, fault_of
 from tsuzuki.model.errors import TsuzukiError
+from tsuzuki.wiring.collector import CheckContext
 from tsuzuki.wiring.resources import Resources
 
 
@@ -16,7 +16,7 @@ def collector_checks(resources: Resources, has_tables: bool) -> Iterator[Check]:
         if collector.checks is None:
             continue
         try:
-            yield from collector.checks(_context(resources, name, has_tables))
+            yield from collector.load(collector.checks)(_context(resources, name, has_tables))
         except TsuzukiError as problem:
             yield fault_of(name, problem)
         except ModuleNotFoundError as missing:

@@ -1,8 +1,8 @@
-"""Which collectors there are: ours, and those of other distributions.
+"""Finds the installed collectors through the entry-point group `tsuzuki.collectors`, our own among them.
 
-A distribution adds one through the entry-point group `tsuzuki.collectors`: the entry's name is the collector's,
-its value a `Collector`. One that cannot be used is refused with an error that names it and its distribution. The
-commands go on without it; an engine does not start if it would fail the runs of an enabled job.
+An entry's name is the collector's, its value a `Collector`. A collector of another distribution that cannot be used is
+refused with an error that names both. Commands continue without it; an engine does not start if it would fail the runs
+of an enabled job.
 """
 
 import re
@@ -12,24 +12,18 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, TypeVar
 
-from tsuzuki.collectors.books import BOOKS
-from tsuzuki.collectors.codeindex import CODEINDEX
-from tsuzuki.collectors.collector import Collector
-from tsuzuki.collectors.commits import COMMITS
-from tsuzuki.collectors.feeds import FEEDS
 from tsuzuki.model.errors import ConfigurationError, TsuzukiError
+from tsuzuki.wiring.collector import Collector
 
 if TYPE_CHECKING:
     from tsuzuki.config import JobKind
     from tsuzuki.store.schema.migrate import Component
 
-OURS: tuple[Collector, ...] = (COMMITS, BOOKS, FEEDS, CODEINDEX)
-"""Every collector of this distribution, named here and nowhere else."""
-
 ENTRY_POINT_GROUP = "tsuzuki.collectors"
+OUR_DISTRIBUTION = "tsuzuki"
 BUILT_IN_KINDS = ("command", "python", "bulk")
 RESERVED_NAMES = frozenset(
-    "init demo doctor up job run event worker leader settings audit token user db config index mcp sandbox web"
+    "init demo doctor up job run event worker leader settings audit token user db config mcp sandbox web"
     " completion".split()
 ) | frozenset(
     "version database_url database_direct_url redis_url timezone log_archive contact jobs webhooks".split()
@@ -73,19 +67,20 @@ class InstalledCollectors(CollectorRecords):
 
 @cache
 def collector_records() -> CollectorRecords:
-    """The records only; none of their parts is loaded."""
-    usable = {collector.name: collector for collector in OURS}
+    """The records only; none of their parts is loaded. Ours come first, each group by name."""
+    usable: dict[str, Collector] = {}
     distributions: dict[str, str] = {}
     refused: dict[str, ConfigurationError] = {}
     clashes: list[ConfigurationError] = []
-    for entry in entry_points(group=ENTRY_POINT_GROUP):
-        distribution = entry.dist.name if entry.dist else "an unknown distribution"
+    for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=_order):
+        distribution = _distribution(entry)
         if entry.name in usable or entry.name in BUILT_IN_KINDS:
             clashes.append(refusal(entry.name, distribution, "the name is taken"))
             continue
         try:
             usable[entry.name] = _record(entry, distribution)
-            distributions[entry.name] = distribution
+            if distribution != OUR_DISTRIBUTION:
+                distributions[entry.name] = distribution
         except ConfigurationError as problem:
             refused[entry.name] = problem
     return CollectorRecords(
@@ -147,6 +142,15 @@ def refusal(name: str, distribution: str, why: str) -> ConfigurationError:
     )
 
 
+def _distribution(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else "an unknown distribution"
+
+
+def _order(entry: EntryPoint) -> tuple[bool, str, str]:
+    distribution = _distribution(entry)
+    return (distribution != OUR_DISTRIBUTION, entry.name, distribution)
+
+
 def _record(entry: EntryPoint, distribution: str) -> Collector:
     if not NAME.fullmatch(entry.name):
         raise refusal(entry.name, distribution, "a name has lower-case letters, digits and _ only")
@@ -164,10 +168,12 @@ def _parts(
     collector: Collector, distribution: str | None, others: "tuple[Component, ...]"
 ) -> "tuple[JobKind, Component | None]":
     def load() -> "tuple[JobKind, Component | None]":
-        kind = collector.kind()
+        kind: JobKind = collector.load(collector.kind)
         if kind.name != collector.name:
             raise ValueError(f"its kind of job is {kind.name!r}")
-        component = collector.component() if collector.component else None
+        component: Component | None = (
+            collector.load(collector.component) if collector.component else None
+        )
         if component is not None:
             _check_component(component, others)
         return kind, component

@@ -6,19 +6,20 @@ from importlib.metadata import version
 from random import Random
 from typing import Any
 
-from tsuzuki.collectors.collector import Handler
 from tsuzuki.config import expand
 from tsuzuki.engine.executors.command.executor import CommandExecutor, require_linux
 from tsuzuki.engine.executors.python.executor import PythonExecutor
 from tsuzuki.engine.executors.registry import ExecutorRegistry
 from tsuzuki.engine.process import Engine
 from tsuzuki.engine.role import Role
+from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.abilities import Abilities
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.secrets import SecretMask
 from tsuzuki.services import bulk
 from tsuzuki.services.bulk_handler import bulk_handler
 from tsuzuki.store import jobs
+from tsuzuki.wiring.collector import Collector, CollectorContext
 from tsuzuki.wiring.collectors import guarded
 from tsuzuki.wiring.resources import Resources
 
@@ -82,19 +83,24 @@ def build_engine(
     return engine
 
 
-def collector_handlers(resources: Resources) -> dict[str, Handler]:
-    """The handler of every collector, by the kind of job it is for. One that cannot be built refuses its
-    collector."""
-    handlers: dict[str, Handler] = {}
+def collector_handlers(resources: Resources) -> dict[str, Callable[[RunContext], Any]]:
+    """The handler of every collector, by the kind of job it is for. A collector whose handler cannot be imported is
+    refused."""
+    handlers: dict[str, Callable[[RunContext], Any]] = {}
     for name, collector in resources.usable_collectors().items():
-        build = partial(collector.handler, resources.collector_context(name))
+        distribution = resources.collectors.distributions.get(name)
         try:
-            handlers[name] = guarded(name, resources.collectors.distributions.get(name), build)
+            if distribution is not None:  # ours are imported by the first run
+                guarded(name, distribution, partial(collector.load, collector.handler))
         except ConfigurationError as problem:
-            if name not in resources.collectors.distributions:
-                raise
             resources.refused[name] = problem
+        else:
+            handlers[name] = partial(_handle, collector, resources.collector_context(name))
     return handlers
+
+
+def _handle(collector: Collector, context: CollectorContext, run: RunContext) -> Any:
+    return collector.load(collector.handler)(context, run)
 
 
 def _require_handlers_of_enabled_jobs(resources: Resources) -> None:

@@ -7,7 +7,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from tsuzuki.collectors.collector import Collector, CollectorContext
 from tsuzuki.collectors.kit.user_agent import set_contact
 from tsuzuki.config import Configuration
 from tsuzuki.engine.archive.log_archive import DeferredArchive, LogArchive
@@ -16,6 +15,7 @@ from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database, open_database
+from tsuzuki.wiring.collector import Collector, CollectorContext
 from tsuzuki.wiring.collectors import InstalledCollectors, brief, installed_collectors, refusal
 
 

@@ -11,7 +11,6 @@ from tsuzuki.collectors.books.collect import collect
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.queries.books import BookFilter, find
 from tsuzuki.collectors.books.queries.cursors import list_collect_cursors
-from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.engine.worker.run_io import WorkerRunIO
 from tsuzuki.model.cursor import Cursor
 from tsuzuki.model.run_filter import RunFilter
@@ -21,6 +20,7 @@ from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Database
+from tsuzuki.wiring.collector import CollectorContext
 
 KEY = "k3y-that-is-secret"
 

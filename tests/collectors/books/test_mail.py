@@ -12,7 +12,6 @@ from tsuzuki.collectors.books.mail import MailUnsettled
 from tsuzuki.collectors.books.queries import outbox
 from tsuzuki.collectors.books.queries.outbox import Mail
 from tsuzuki.collectors.books.service import Books
-from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.collectors.kit.smtp import MailFailed, MailRefused
 from tsuzuki.config import Configuration
@@ -26,6 +25,7 @@ from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.runs import Runs
 from tsuzuki.store import audit
 from tsuzuki.store.runs import moves
+from tsuzuki.wiring.collector import ServiceContext
 
 from .books_fixture import BooksFixture
 from .stored_mails import add_mail

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from tsuzuki.collectors.books import BOOKS
-from tsuzuki.collectors.books.options import BooksOptions, BooksSection
+from tsuzuki.collectors.books.options import KIND, BooksOptions, BooksSection
 from tsuzuki.config import Configuration, InvalidFile, load_configuration, parse_job
 from tsuzuki.model.errors import ConfigurationError
 
-KINDS = {"books": BOOKS.kind()}
+KINDS = {"books": KIND}
 
 
 def refusal(**keys: Any) -> str:

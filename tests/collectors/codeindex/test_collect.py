@@ -15,9 +15,9 @@ from tsuzuki.collectors.codeindex.collect import collect
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
 from tsuzuki.collectors.codeindex.scan import Scan
 from tsuzuki.collectors.codeindex.service.builds import Builds
-from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.engine.run_context import RunContext, RunStopped
 from tsuzuki.model.clock import SystemClock
+from tsuzuki.wiring.collector import CollectorContext
 
 JOBS = """
 version: 1

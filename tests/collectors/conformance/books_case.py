@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from tsuzuki.collectors.books import BOOKS
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
+from tsuzuki.collectors.books.plugin import COLLECTOR
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.google_books import GoogleBooks, error_fault, old_limit_error, volumes
 from tsuzuki.sandbox.server import StandIn
@@ -23,7 +23,7 @@ TOKEN = "glpat-of-a-stranger"
 
 
 class BooksCase(Case):
-    collector = BOOKS
+    collector = COLLECTOR
     pages = 4
     options = BooksOptions(queries=["python"], max_per_run=400).model_dump(mode="json")
     volatile = frozenset(

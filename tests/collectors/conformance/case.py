@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import pytest
 from pydantic import BaseModel
 
-from tsuzuki.collectors.collector import Collector
 from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database
+from tsuzuki.wiring.collector import Collector
 
 
 class Case(ABC):

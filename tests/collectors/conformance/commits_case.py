@@ -8,8 +8,9 @@ import pytest
 from pydantic import BaseModel
 
 from support.git_histories import straight
-from tsuzuki.collectors.commits import COMMITS, source_gitlab
+from tsuzuki.collectors.commits import source_gitlab
 from tsuzuki.collectors.commits.options import CommitsSection
+from tsuzuki.collectors.commits.plugin import COLLECTOR
 from tsuzuki.collectors.commits.queries import projects, targets
 from tsuzuki.collectors.commits.queries.projects import NewProject
 from tsuzuki.collectors.commits.queries.targets import Target
@@ -31,7 +32,7 @@ AUTHOR = "@example.org"
 class GitCase(Case):
     """A repository on this machine."""
 
-    collector = COMMITS
+    collector = COLLECTOR
     pages = COMMIT_COUNT // PAGE_SIZE
     options = {"projects": []}  # noqa: RUF012 -- never changed
     volatile = frozenset(

@@ -8,7 +8,7 @@ import pytest
 from support.databases import SqliteFolder, opened
 from tsuzuki.store.schema.migrate import Component
 from tsuzuki.store.sql.database import Database
-from tsuzuki.wiring.collectors import OURS
+from tsuzuki.wiring.collectors import collector_records
 
 from .books_case import BooksCase
 from .case import Case
@@ -23,7 +23,8 @@ CASES: dict[str, type[Case]] = {
     "feeds": FeedsCase,
     "items of feeds": ItemsCase,
 }
-WITH_TABLES = {one.name for one in OURS if one.component is not None}
+RECORDS = collector_records().usable
+WITH_TABLES = {name for name, one in RECORDS.items() if one.component is not None}
 assert {case.collector.name for case in CASES.values()} == WITH_TABLES
 
 

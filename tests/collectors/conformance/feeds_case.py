@@ -8,8 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 from support.shared_document_processes import share_document_processes
-from tsuzuki.collectors.feeds import FEEDS
 from tsuzuki.collectors.feeds.options import FeedsOptions, FeedsSection
+from tsuzuki.collectors.feeds.plugin import COLLECTOR
 from tsuzuki.sandbox.exchange import Request, Response
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.feed_site import Article, Feed, FeedSite
@@ -53,14 +53,14 @@ TIMES = frozenset(
 
 
 def _every_column(*tables: str) -> frozenset[str]:
-    columns = {table.name: table.c.keys() for table in FEEDS.component().metadata.sorted_tables}
+    columns = {table.name: table.c.keys() for table in COLLECTOR.component().metadata.sorted_tables}
     return frozenset(f"{table}.{column}" for table in tables for column in columns[table])
 
 
 class FeedsCase(Case):
     """Several feeds, whose items wait."""
 
-    collector = FEEDS
+    collector = COLLECTOR
     pages = FEED_COUNT
     volatile = TIMES
     secrets = (COOKIE, HEADER)

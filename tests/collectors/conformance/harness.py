@@ -9,7 +9,6 @@ from support.factories import WORKER, add_worker, read_run, take_lead
 from support.handler_runs import HandlerRun, define_job, start_run
 from support.observed_run_io import Act, Killed, ObservedRunIO, do_nothing
 from support.waiting import wait_until
-from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.engine.run_context import RunContext, StopSignal
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.states import RunState
@@ -17,6 +16,7 @@ from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import moves
 from tsuzuki.store.schema.migrate import ENGINE
 from tsuzuki.store.sql.database import Database
+from tsuzuki.wiring.collector import CollectorContext
 
 from .case import Case
 

@@ -11,7 +11,6 @@ from sqlalchemy import select
 from support.factories import WORKER, add_worker, take_lead
 from support.handler_runs import HandlerRun, define_job, start_run
 from support.observed_run_io import Act, ObservedRunIO, do_nothing
-from tsuzuki.collectors.collector import CollectorContext, ServiceContext
 from tsuzuki.collectors.feeds.collect import collect
 from tsuzuki.collectors.feeds.options import FeedsOptions, FeedsSection
 from tsuzuki.collectors.feeds.service import FeedsService
@@ -30,6 +29,7 @@ from tsuzuki.services.runs import Runs
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Database
+from tsuzuki.wiring.collector import CollectorContext, ServiceContext
 
 JOB = "bot"
 FEED_PATH = "/news.xml"

@@ -8,12 +8,12 @@ from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.queries import books
 from tsuzuki.collectors.books.search import Collected, SearchCollection, Skipped
 from tsuzuki.collectors.books.source import SERVICE, GoogleBooks
-from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.collectors.kit.http import HttpClient
 from tsuzuki.collectors.kit.smtp import smtp_server_of
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.cursor import StopReason
 from tsuzuki.model.errors import UsageError
+from tsuzuki.wiring.collector import CollectorContext
 
 
 def collect(collector_context: CollectorContext, run: RunContext) -> dict[str, Any]:

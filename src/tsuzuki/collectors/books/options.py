@@ -16,10 +16,11 @@ from pydantic import (
 from tsuzuki.collectors.books.query_set import Search, normalised, search_text
 from tsuzuki.collectors.books.quota import Allowance
 from tsuzuki.collectors.kit.smtp_settings import SmtpSettings
-from tsuzuki.config import Expects, InvalidValue, VariableAlias
+from tsuzuki.config import Expects, InvalidValue, JobKind, VariableAlias
 from tsuzuki.config.schema.field_types import PositiveSeconds, Zone
 from tsuzuki.config.schema.strict_model import StrictModel
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.job_question import JobQuestion
 
 BASE_URL = "https://www.googleapis.com/books/v1"
 QUOTA_ZONE = "America/Los_Angeles"
@@ -151,3 +152,17 @@ class BooksSection(StrictModel):
                 code="api_key_missing",
             )
         return key
+
+
+KIND = JobKind(
+    name="books",
+    options_model=BooksOptions,
+    section_model=BooksSection,
+    questions=(
+        JobQuestion(
+            key=("queries",),
+            text="What to search for, such as subject:astronomy (several with commas)",
+            is_list=True,
+        ),
+    ),
+)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from tsuzuki.collectors.collector import CheckContext
 from tsuzuki.model.check import Check, fault, ok
+from tsuzuki.wiring.collector import CheckContext
 
 LIBRARIES = ("tree_sitter", "pathspec")
 

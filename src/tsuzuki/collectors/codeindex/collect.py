@@ -7,9 +7,9 @@ from tsuzuki.collectors.codeindex.build_job import BuildStatus
 from tsuzuki.collectors.codeindex.lsp.settings import LspCommands, as_command
 from tsuzuki.collectors.codeindex.options import CodeIndexOptions
 from tsuzuki.collectors.codeindex.service.builds import Builds
-from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import IncompleteRun, TsuzukiError
+from tsuzuki.wiring.collector import CollectorContext
 
 LOOK_SECONDS = 0.25
 CANCEL_SECONDS = 10.0

@@ -5,9 +5,10 @@ from typing import Annotated
 from pydantic import Field
 
 from tsuzuki.collectors.codeindex.lsp.settings import LspOption
-from tsuzuki.config import Expects
+from tsuzuki.config import Expects, JobKind
 from tsuzuki.config.schema.field_types import Text
 from tsuzuki.config.schema.strict_model import StrictModel
+from tsuzuki.model.job_question import JobQuestion
 
 
 class CodeIndexOptions(StrictModel):
@@ -17,3 +18,15 @@ class CodeIndexOptions(StrictModel):
     """The folders to index, relative to the workspace."""
     lsp: LspOption = Field(default_factory=dict)
     """The command of the language server, by language; the parser is used unless said."""
+
+
+KIND = JobKind(
+    name="codeindex",
+    options_model=CodeIndexOptions,
+    questions=(
+        JobQuestion(
+            key=("roots",), text="Folder of the source code (several with commas)", is_list=True
+        ),
+    ),
+    usual_schedule="every 10m",
+)

@@ -4,11 +4,11 @@ import shutil
 from collections.abc import Iterator
 from contextlib import closing
 
-from tsuzuki.collectors.collector import CheckContext
 from tsuzuki.collectors.commits.gitlab_client import GitLabClient, Server
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.model.check import Check, checked, fault, fault_of, ok
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.wiring.collector import CheckContext
 
 
 def checks(context: CheckContext) -> Iterator[Check]:

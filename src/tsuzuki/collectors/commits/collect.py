@@ -12,7 +12,6 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.collectors.commits.attempts import Attempts
 from tsuzuki.collectors.commits.branch import Branch
 from tsuzuki.collectors.commits.bulk_context import BulkContext
@@ -28,6 +27,7 @@ from tsuzuki.collectors.kit.rate_gate import RateGate
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Connection, Database
+from tsuzuki.wiring.collector import CollectorContext
 
 
 def collect(collector_context: CollectorContext, run: RunContext) -> dict[str, Any]:

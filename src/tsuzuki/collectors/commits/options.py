@@ -1,12 +1,14 @@
 """What an installation says about the collection of commits, and what one job of it may say."""
 
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, SecretStr
 
-from tsuzuki.config import Expects
+from tsuzuki.config import Expects, JobKind, SectionReader
 from tsuzuki.config.schema.field_types import PositiveSeconds, Seconds, Text
 from tsuzuki.config.schema.strict_model import StrictModel
+from tsuzuki.model.job_question import JobQuestion
 
 DAY_SECONDS = 86_400.0
 
@@ -58,3 +60,28 @@ class CommitsOptions(StrictModel):
 
     projects: Annotated[list[Text], Expects("a list of projects")] = Field(default_factory=list)
     """Only these projects; without it every target is continued."""
+
+
+def _check_files(read_section: SectionReader, workspace: Path) -> None:
+    from tsuzuki.collectors.commits.people.people_file import read_people  # noqa: PLC0415 -- only this check needs it
+
+    people = getattr(read_section(only=("people",)), "people", None)
+    if people is not None:
+        read_people(workspace / people)
+
+
+KIND = JobKind(
+    name="commits",
+    options_model=CommitsOptions,
+    section_model=CommitsSection,
+    check_files=_check_files,
+    questions=(
+        JobQuestion(
+            key=("projects",),
+            text="Which projects (with commas; empty: every branch that is followed)",
+            is_list=True,
+            required=False,
+        ),
+    ),
+    usual_schedule="every 1h",
+)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import closing
 
-from tsuzuki.collectors.collector import CheckContext
 from tsuzuki.collectors.feeds.channels.factory import open_channel, settings_of
 from tsuzuki.collectors.feeds.model.factory import build_model
 from tsuzuki.collectors.feeds.options import (
@@ -14,6 +13,7 @@ from tsuzuki.collectors.feeds.options import (
 )
 from tsuzuki.model.check import Check, checked, fault_of
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.wiring.collector import CheckContext
 
 
 def checks(context: CheckContext) -> Iterator[Check]:

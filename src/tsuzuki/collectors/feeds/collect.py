@@ -7,7 +7,6 @@ that cannot be used at all stops the run, and leaves the items as they were.
 from contextlib import closing
 from typing import Any
 
-from tsuzuki.collectors.collector import CollectorContext
 from tsuzuki.collectors.feeds.budget import Budgets
 from tsuzuki.collectors.feeds.changes import PostChanges
 from tsuzuki.collectors.feeds.channels.factory import settings_of
@@ -35,6 +34,7 @@ from tsuzuki.collectors.kit.safe_download import SafeDownloader
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import UsageError
 from tsuzuki.store.sql.database import Connection
+from tsuzuki.wiring.collector import CollectorContext
 
 RESUME_PURPOSE = "feeds-resume"
 

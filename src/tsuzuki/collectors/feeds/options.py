@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, StrictBool, StrictInt, StrictStr
 
-from tsuzuki.config import Expects, InvalidValue
+from tsuzuki.config import Expects, InvalidValue, JobKind
 from tsuzuki.config.schema.field_types import Name, PositiveSeconds, Zone
 from tsuzuki.config.schema.strict_model import StrictModel
+from tsuzuki.model.job_question import JOB_NAME, JobQuestion
 
 DEFAULT = "default"
 """The name of the model and of the account that a feed uses if it names none."""
@@ -343,3 +344,16 @@ class FeedsSection(StrictModel):
     """For one download."""
     concurrency: Annotated[int, Field(ge=1, le=256), Expects("a whole number from 1 to 256")] = 16
     """How many feeds are asked at the same time."""
+
+
+KIND = JobKind(
+    name="feeds",
+    options_model=FeedsOptions,
+    section_model=FeedsSection,
+    questions=(
+        JobQuestion(
+            key=("feeds", JOB_NAME, "url"), text="Address of the feed, with http:// or https://"
+        ),
+    ),
+    usual_schedule="every 15m",
+)

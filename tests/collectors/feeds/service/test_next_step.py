@@ -10,7 +10,6 @@ import pytest
 
 from collectors.feeds.feeds_fixture import FeedsFixture
 from support.moving_clock import MovingClock
-from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.feeds.options import FeedsSection
 from tsuzuki.collectors.feeds.queries import items
 from tsuzuki.collectors.feeds.service import FeedsService
@@ -24,6 +23,7 @@ from tsuzuki.sandbox.server import StandIn
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.runs import Runs
+from tsuzuki.wiring.collector import ServiceContext
 
 EXTRACTIVE = {"models": {"default": {"provider": "extractive"}}}
 

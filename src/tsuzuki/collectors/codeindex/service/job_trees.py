@@ -21,10 +21,10 @@ from tsuzuki.collectors.codeindex.service.builds import (
     IndexStatus,
     Started,
 )
-from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.model.errors import NotFound, NotPermitted, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store import audit
+from tsuzuki.wiring.collector import ServiceContext
 
 HANDLER = "codeindex"
 

@@ -6,7 +6,7 @@ Each is imported when it is used: a report needs nothing of what asks a source.
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tsuzuki.collectors.collector import ServiceContext
+from tsuzuki.wiring.collector import ServiceContext
 
 if TYPE_CHECKING:
     from tsuzuki.collectors.commits.service.bulk_runs import BulkRuns

@@ -1,8 +1,8 @@
 """The audit log of what people change about commits."""
 
-from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.store import audit
 from tsuzuki.store.sql.database import Connection
+from tsuzuki.wiring.collector import ServiceContext
 
 
 def record_change(

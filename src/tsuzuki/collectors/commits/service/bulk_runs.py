@@ -8,7 +8,6 @@ One that was left by a crash is taken over: its former run is cancelled first, s
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.commits.collect import select_targets
 from tsuzuki.collectors.commits.queries import completions, ledger, reports
 from tsuzuki.collectors.commits.queries.completions import Completing
@@ -25,6 +24,7 @@ from tsuzuki.store import jobs
 from tsuzuki.store.runs import cancel_requests, moves, runs
 from tsuzuki.store.sql.database import Connection
 from tsuzuki.store.wakeups import channels
+from tsuzuki.wiring.collector import ServiceContext
 
 __all__ = ["JOB", "BulkRuns", "BulkView", "Result", "ResultStatus", "StartedCollection", "Summary"]
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.queries import projects, targets
 from tsuzuki.collectors.commits.queries.named_projects import named_project, named_projects
@@ -34,6 +33,7 @@ from tsuzuki.collectors.commits.source_factory import (
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store.sql.database import Connection
+from tsuzuki.wiring.collector import ServiceContext
 
 __all__ = ["Commits", "ProjectChange", "ProjectView", "TargetView"]
 

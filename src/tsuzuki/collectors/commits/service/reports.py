@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.commits.grouping import Dimension
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.people.identity import Directory, People
@@ -27,6 +26,7 @@ from tsuzuki.collectors.commits.service.selection import (
 )
 from tsuzuki.collectors.commits.service.statistics import Statistics, sort_of
 from tsuzuki.store.sql.database import Connection
+from tsuzuki.wiring.collector import ServiceContext
 
 RECOUNTS_MAX = 3
 Tell: TypeAlias = Callable[[str], None]

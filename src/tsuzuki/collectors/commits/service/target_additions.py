@@ -13,7 +13,6 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
-from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.queries import targets
 from tsuzuki.collectors.commits.queries.projects import NewProject, Project
@@ -24,6 +23,7 @@ from tsuzuki.collectors.kit.errors import RateLimited, SourceFailed, SourceUnava
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store.sql.database import Connection
+from tsuzuki.wiring.collector import ServiceContext
 
 PAUSE_SECONDS = 60.0
 """The pause after a rate limit that names no time."""

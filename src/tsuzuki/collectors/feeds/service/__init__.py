@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.feeds.service.explain import Explanations
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions
 from tsuzuki.collectors.feeds.service.funnel import Funnels
 from tsuzuki.collectors.feeds.service.items import Items
 from tsuzuki.collectors.feeds.service.preview import Previews
 from tsuzuki.collectors.feeds.service.spending import Spending
+from tsuzuki.wiring.collector import ServiceContext
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.feeds.queries import item_lists, items, posts, steps
 from tsuzuki.collectors.feeds.queries.item_lists import Sighting
 from tsuzuki.collectors.feeds.queries.posts import Post
@@ -19,6 +18,7 @@ from tsuzuki.collectors.feeds.service.next_step import NextSteps, next_step
 from tsuzuki.collectors.feeds.tables import Step, StepState
 from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.model.sentence import Sentence
+from tsuzuki.wiring.collector import ServiceContext
 
 MICROS = 1_000_000
 

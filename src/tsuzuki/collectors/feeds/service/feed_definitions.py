@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.feeds.health import FeedHealth, HealthState, health_of
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsOptions, FeedsSection
 from tsuzuki.collectors.feeds.queries import feeds, item_lists
@@ -21,6 +20,7 @@ from tsuzuki.model.errors import ConfigurationError, Conflict, NotFound, UsageEr
 from tsuzuki.model.job import JobSource
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services.jobs import JobView
+from tsuzuki.wiring.collector import ServiceContext
 
 HANDLER = "feeds"
 

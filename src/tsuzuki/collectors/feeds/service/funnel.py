@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.feeds.items import ItemReason
 from tsuzuki.collectors.feeds.queries import item_funnel
 from tsuzuki.collectors.feeds.queries.item_funnel import ItemGroup
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions
 from tsuzuki.collectors.feeds.tables import WaitingState
+from tsuzuki.wiring.collector import ServiceContext
 
 COUNTED_MAX = 5_000
 """Older items are not counted."""

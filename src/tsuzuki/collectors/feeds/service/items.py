@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.feeds.channels.protocol import Sent
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.options import AccountType, FeedsSection
@@ -26,6 +25,7 @@ from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.store import audit
 from tsuzuki.store.sql.database import Connection
+from tsuzuki.wiring.collector import ServiceContext
 
 REQUEUED_MAX = 10_000
 """How many items one command may have worked on again."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.feeds.budget import Budgets
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsSection
@@ -20,6 +19,7 @@ from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.sentence import Command, Sentence
 from tsuzuki.store.sql.database import Connection
+from tsuzuki.wiring.collector import ServiceContext
 
 POST = "post"
 STEP_WORDS = {

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.feeds.channels.protocol import Limits, PostBody
 from tsuzuki.collectors.feeds.model.prompts import (
     message_of,
@@ -16,6 +15,7 @@ from tsuzuki.collectors.feeds.queries import accounts, pages, steps
 from tsuzuki.collectors.feeds.service.items import Items, ItemView
 from tsuzuki.collectors.feeds.tables import Step
 from tsuzuki.model.errors import Conflict
+from tsuzuki.wiring.collector import ServiceContext
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from tsuzuki.collectors.collector import ServiceContext
 from tsuzuki.collectors.feeds.budget import Budgets, BudgetUse
 from tsuzuki.collectors.feeds.options import FeedsSection
 from tsuzuki.collectors.feeds.queries import models
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions
+from tsuzuki.wiring.collector import ServiceContext
 
 BUDGET_KEYS = ("budget", "budget_zone", "models.*.provider", "models.*.budget")
 """What this needs of the section. A key or a token in a variable is not needed."""

@@ -1,0 +1,16 @@
+"""The record of the books collector."""
+
+from tsuzuki.wiring.collector import Collector
+
+COLLECTOR = Collector(
+    name="books",
+    summary="Collect books, look at them, and mail what is new.",
+    kind="tsuzuki.collectors.books.options:KIND",
+    component="tsuzuki.collectors.books.tables:COMPONENT",
+    handler="tsuzuki.collectors.books.collect:collect",
+    service="tsuzuki.collectors.books.service:Books",
+    checks="tsuzuki.collectors.books.checks:checks",
+    needs=("httpx2",),
+    dry_run_arguments={"dry_run": True},
+    commands={"books": "tsuzuki.cli.books:books"},
+)

@@ -1,0 +1,15 @@
+"""The record of the code index. Its commands need no workspace; its service is for hosts that may ask about the trees
+of jobs only."""
+
+from tsuzuki.wiring.collector import Collector
+
+COLLECTOR = Collector(
+    name="codeindex",
+    summary="Index the source code of a tree, and ask what is in it.",
+    kind="tsuzuki.collectors.codeindex.options:KIND",
+    handler="tsuzuki.collectors.codeindex.collect:collect",
+    service="tsuzuki.collectors.codeindex.service.job_trees:JobTrees",
+    checks="tsuzuki.collectors.codeindex.checks:checks",
+    needs=("pathspec", "tree_sitter"),
+    commands={"index": "tsuzuki.cli.index:index"},
+)

@@ -1,0 +1,18 @@
+"""The record of the feeds collector."""
+
+from tsuzuki.wiring.collector import Collector
+
+COLLECTOR = Collector(
+    name="feeds",
+    summary="Follow feeds; screen, summarise and post what is new, each article once.",
+    kind="tsuzuki.collectors.feeds.options:KIND",
+    component="tsuzuki.collectors.feeds.tables:COMPONENT",
+    handler="tsuzuki.collectors.feeds.collect:collect",
+    service="tsuzuki.collectors.feeds.service:FeedsService.of",
+    checks="tsuzuki.collectors.feeds.checks:checks",
+    needs=(
+        *("charset_normalizer", "feedparser", "grapheme", "httpx2", "mastodon", "pypdf"),
+        "trafilatura",
+    ),
+    commands={"feeds": "tsuzuki.cli.feeds:feeds"},
+)

@@ -1,0 +1,112 @@
+"""The record of a collector: what it adds to each part of Tsuzuki, as import strings.
+
+Every command loads the records, `tsuzuki --help` too, so a record imports nothing of its collector. A string
+`package.module:attribute` is resolved when that part is used.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tsuzuki.model.errors import extra_missing
+from tsuzuki.model.import_string import load
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from tsuzuki.model.job import JobSpec
+    from tsuzuki.services.jobs import Jobs
+    from tsuzuki.services.liveness import Liveness
+    from tsuzuki.services.runs import Runs
+    from tsuzuki.store.sql.database import Database
+
+Model = TypeVar("Model", bound="BaseModel")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectorContext:
+    """What a handler gets beside its run. Writes go through `RunContext.transaction`; `database` is for reading what
+    earlier runs stored."""
+
+    database: "Database"
+    workspace: Path
+    read_section: "Callable[..., BaseModel | None]"
+
+    def section(self, model: type[Model], *, only: Collection[str] | None = None) -> Model:
+        """The collector's section of the configuration, as its `section_model`. With `only`, these keys are read and
+        the others have their defaults. Raises `ConfigurationError`."""
+        found = self.read_section() if only is None else self.read_section(only=only)
+        if not isinstance(found, model):
+            raise TypeError(f"the section is a {type(found).__name__}, not a {model.__name__}")
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceContext(CollectorContext):
+    """What a collector's service is built from: also the actor for the audit log, and the engine's services."""
+
+    actor: str
+    jobs: "Jobs"
+    runs: "Runs"
+    liveness: "Liveness"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckContext(CollectorContext):
+    """What a collector's doctor checks get. They must not change anything."""
+
+    jobs: "Sequence[JobSpec]"
+    """The enabled jobs of the collector's kind in the file."""
+    has_tables: bool
+    """Whether the database answers and has the tables of this version."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collector:
+    """A collector, as an entry point of the group `tsuzuki.collectors` names it."""
+
+    name: str
+    """The `type:` of its jobs, the key of its section and the name of its service."""
+
+    summary: str
+    """One line for `tsuzuki --help`."""
+
+    kind: str
+    """A `JobKind`: the keys of its jobs and of its section."""
+
+    handler: str
+    """A function that executes a run: `(CollectorContext, RunContext) -> result`."""
+
+    component: str | None = None
+    """A `Component`: its tables and their migrations."""
+
+    service: str | None = None
+    """Its use cases, called with a `ServiceContext`. Commands, routes, pages and tools act through it."""
+
+    checks: str | None = None
+    """Checks for `tsuzuki doctor`: a function of a `CheckContext` that yields `Check`s."""
+
+    needs: tuple[str, ...] = ()
+    """Libraries that its extra installs, by the start of their import names. A missing one is reported with the extra
+    to install."""
+
+    dry_run_arguments: Mapping[str, Any] | None = None
+    """Arguments with which a run does its work and sends nothing: `tsuzuki run-due --dry-run` runs due jobs with them.
+    None: it only lists them."""
+
+    commands: Mapping[str, str] = field(default_factory=dict)
+    """By name, a click command or group that `tsuzuki` gets."""
+
+    def load(self, target: str) -> Any:
+        """The object that an import string of this record names. Raises `ConfigurationError` if a library of the
+        collector's extra is not installed."""
+        try:
+            return load(target)
+        except ModuleNotFoundError as missing:
+            if not (missing.name or "").startswith(self.needs):
+                raise
+            raise extra_missing(
+                f"{self.name} needs the library {missing.name}, which is not installed",
+                extra=self.name,
+            ) from None
