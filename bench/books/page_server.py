@@ -5,8 +5,8 @@ python -m bench.books.page_server 10000      prints its address, serves until it
 
 import sys
 
+from tsuzuki.collectors.books.sandbox.google_books import GoogleBooks, volumes
 from tsuzuki.sandbox.exchange import Request, Response
-from tsuzuki.sandbox.google_books import GoogleBooks, volumes
 from tsuzuki.sandbox.server import StandIn
 
 

@@ -21,8 +21,8 @@ from mastodon import Mastodon
 from bench.feeds.figures import processor_seconds, say
 from bench.feeds.server import FEED_PATH
 from tsuzuki.collectors.feeds.model.prompts import SCREENING_PROMPT, SUMMARY_PROMPT
-from tsuzuki.sandbox.gemini import KEY
-from tsuzuki.sandbox.mastodon import TOKEN
+from tsuzuki.collectors.feeds.sandbox.gemini import KEY
+from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN
 
 TABLES = """
 CREATE TABLE items (id INTEGER PRIMARY KEY, url TEXT UNIQUE, title TEXT, published_at TEXT, status INTEGER,

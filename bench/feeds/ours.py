@@ -20,8 +20,8 @@ import tsuzuki.collectors.feeds.channels.mastodon
 import tsuzuki.collectors.feeds.collect  # noqa: F401 -- both imported early, as in a serving process
 from bench.feeds.figures import processor_seconds, say
 from bench.feeds.server import FEED_PATH
-from tsuzuki.sandbox.gemini import KEY
-from tsuzuki.sandbox.mastodon import TOKEN
+from tsuzuki.collectors.feeds.sandbox.gemini import KEY
+from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN
 from tsuzuki.services.garbage_collection import freeze_loaded_objects
 from tsuzuki.services.runs import Request
 from tsuzuki.wiring.application import Application, opened

@@ -8,9 +8,9 @@ Prints its address and serves until its input ends; to the line `count` it print
 import sys
 from typing import Any
 
-from tsuzuki.sandbox.feed_site import Article, Feed, FeedSite
-from tsuzuki.sandbox.gemini import Gemini
-from tsuzuki.sandbox.mastodon import mastodon
+from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Feed, FeedSite
+from tsuzuki.collectors.feeds.sandbox.gemini import Gemini
+from tsuzuki.collectors.feeds.sandbox.mastodon import mastodon
 from tsuzuki.sandbox.server import StandIn
 
 FEED_PATH = "/news.xml"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from documentation.reference.markdown import code, page, table
-from tsuzuki.mcp.presets import PRESETS
+from tsuzuki.mcp.presets import presets
 from tsuzuki.mcp.tool import Parameter, Tool
 
 
@@ -18,7 +18,7 @@ def agents_page() -> str:
 
 def _preset(name: str) -> Iterator[str]:
     yield f"## Preset `{name}`"
-    for tool in PRESETS[name].tools:
+    for tool in presets()[name].tools:
         yield from _tool(tool)
 
 

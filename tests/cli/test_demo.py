@@ -15,15 +15,29 @@ from zoneinfo import ZoneInfo
 import psutil
 import pytest
 import requests
+from ruamel.yaml import YAML
 
 from support.daemons import eventually
 from support.workspace import PROGRAM, Workspace, process_environment
-from tsuzuki.cli.demo_workspace import RECORD, DemoWorkspace, zone_near_midnight
-from tsuzuki.sandbox.demo.services import USUAL_PORTS, DemoServices
-from tsuzuki.sandbox.feed_site.demo import ENGLISH_FEED
+from tsuzuki.cli.demo import demo_parts
+from tsuzuki.cli.demo_part import DemoPart, DemoServer
+from tsuzuki.cli.demo_services import DemoServices
+from tsuzuki.cli.demo_workspace import RECORD, DemoWorkspace
+from tsuzuki.collectors.books.demo import zone_near_midnight
+from tsuzuki.collectors.feeds.sandbox.feed_site.demo import ENGLISH_FEED
+from tsuzuki.collectors.feeds.sandbox.feed_site.site import FeedSite
+from tsuzuki.model.clock import ManualClock, SystemClock
+from tsuzuki.sandbox.exchange import Response
+from tsuzuki.sandbox.server import StandIn
 
 NOW = datetime(2026, 11, 17, 12, 30, tzinfo=UTC)
 GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
+
+PORTS = ("books", "feeds", "gitlab", "mail", "mastodon")
+
+
+def workspace_in(folder: Path, *, now: datetime = NOW) -> DemoWorkspace:
+    return DemoWorkspace(folder, parts=demo_parts().values(), clock=ManualClock(now))
 
 
 @contextmanager
@@ -129,13 +143,13 @@ def test_a_file_or_database_of_ones_own_is_refused(empty: Workspace) -> None:
 
 
 def test_a_port_of_the_first_start_that_is_taken_now_is_told(empty: Workspace) -> None:
-    workspace = DemoWorkspace(empty.folder / "demo", now=NOW)
+    workspace = workspace_in(empty.folder / "demo")
     workspace.make_folder()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        workspace.write({**dict.fromkeys(USUAL_PORTS, 0), "gitlab": port}, root=empty.folder)
+        workspace.write({**dict.fromkeys(PORTS, 0), "gitlab": port})
         ended = empty.run("demo", "demo", "--output", "json")
     assert (ended.code, ended.error["code"]) == (6, "port_in_use")
     assert f"port {port} " in ended.error["message"]
@@ -150,14 +164,14 @@ def test_a_record_that_cannot_be_read_is_told(empty: Workspace) -> None:
 
 
 def test_a_start_that_was_interrupted_is_continued_and_what_is_there_stays(tmp_path: Path) -> None:
-    workspace = DemoWorkspace(tmp_path, now=NOW)
+    workspace = workspace_in(tmp_path)
     workspace.make_folder()
-    ports = dict.fromkeys(USUAL_PORTS, 8421)
-    workspace.write(ports, root=tmp_path)
+    ports = dict.fromkeys(PORTS, 8421)
+    workspace.write(ports)
     workspace.file.unlink()
     (tmp_path / "nightly.sh").write_text("mine")
-    later = DemoWorkspace(tmp_path, now=datetime(2027, 1, 1, tzinfo=UTC))
-    later.write(ports, root=tmp_path)
+    later = workspace_in(tmp_path, now=datetime(2027, 1, 1, tzinfo=UTC))
+    later.write(ports)
     assert later.record().since == NOW
     assert workspace.file.is_file()
     assert (tmp_path / "nightly.sh").read_text() == "mine"
@@ -166,10 +180,24 @@ def test_a_start_that_was_interrupted_is_continued_and_what_is_there_stays(tmp_p
 
 def test_the_source_tree_is_one_of_the_demo_also_inside_a_repository(tmp_path: Path) -> None:
     subprocess.run(["git", "init"], cwd=tmp_path, env=GIT, check=True, capture_output=True)
-    workspace = DemoWorkspace(tmp_path / "demo", now=NOW)
+    workspace = workspace_in(tmp_path / "demo")
     workspace.make_folder()
-    assert workspace.source_tree() == tmp_path / "demo" / "project"
-    assert (tmp_path / "demo" / "project" / ".git").is_dir()
+    project = tmp_path / "demo" / "project"
+    assert (project / ".git").is_dir()
+    assert (project / "lighthouse" / "lamp.py").is_file()
+    assert str(project) in workspace.file_text(dict.fromkeys(PORTS, 8421))
+
+
+def test_a_part_that_was_interrupted_is_made_anew_and_a_complete_one_is_kept(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "project.unfinished").mkdir()
+    workspace = workspace_in(tmp_path)
+    workspace.make_folder()
+    (tmp_path / "project" / "README.md").write_text("mine")
+    workspace.make_folder()
+    assert not (tmp_path / "project.unfinished").exists()
+    assert (tmp_path / "project" / "README.md").read_text() == "mine"
 
 
 @pytest.mark.parametrize("hour", range(24))
@@ -179,24 +207,46 @@ def test_the_quota_of_the_demo_is_renewed_at_the_next_full_hour(hour: int) -> No
 
 
 def test_each_minute_allows_new_calls_and_brings_a_new_article(tmp_path: Path) -> None:
-    services = DemoServices(tmp_path, since=NOW, ports=dict.fromkeys(USUAL_PORTS, 0))
-    before = len(services.news.articles(ENGLISH_FEED))
-    with services:
+    (tmp_path / "gitlab").mkdir()
+    servers = workspace_in(tmp_path).servers()
+    with DemoServices(servers, ports=dict.fromkeys(PORTS, 0), clock=SystemClock()) as services:
+        site = services.servers["feeds"]
+        assert isinstance(site, StandIn)
+        news = site.application
+        assert isinstance(news, FeedSite)
+        before = len(news.articles(ENGLISH_FEED))
         books = f"http://127.0.0.1:{services.ports['books']}/books/v1/volumes?q=astronomy"
         answers = [requests.get(books, timeout=30).status_code for _ in range(5)]
         services.tick()
         answers.append(requests.get(books, timeout=30).status_code)
     assert answers == [200, 200, 200, 200, 429, 200]
-    assert len(services.news.articles(ENGLISH_FEED)) == before + 1
+    assert len(news.articles(ENGLISH_FEED)) == before + 1
 
 
-def test_usual_ports_that_are_taken_are_replaced_by_free_ones(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            taken.bind(("127.0.0.1", USUAL_PORTS["books"]))
-            taken.listen()
-        except OSError:
-            pass  # another process has it: so much the better
-        with DemoServices(tmp_path, since=NOW) as services:
-            assert services.ports["books"] != USUAL_PORTS["books"]
+def test_a_usual_port_that_is_taken_is_replaced_by_a_free_one() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        usual = taken.getsockname()[1]
+        server = DemoServer(
+            name="weather",
+            usual_port=usual,
+            make=lambda port: StandIn(lambda _request: Response(), port=port),
+        )
+        with DemoServices([server], ports={}, clock=SystemClock()) as services:
+            assert services.ports["weather"] not in (0, usual)
+
+
+def test_the_file_has_the_section_and_the_job_of_each_part(tmp_path: Path) -> None:
+    part = DemoPart(
+        section="weather:\n  url: http://127.0.0.1:{weather}\n",
+        job="  forecast:\n    type: weather\n    place: {place}\n    schedule: {{every: 5m}}\n",
+        values=lambda context: {"place": context.folder.name},
+    )
+    workspace = DemoWorkspace(tmp_path / "harbour", parts=[part], clock=ManualClock(NOW))
+    data = YAML(typ="safe").load(workspace.file_text({"weather": 8450}))
+    assert data["weather"] == {"url": "http://127.0.0.1:8450"}
+    assert data["jobs"]["forecast"] == {
+        "type": "weather",
+        "place": "harbour",
+        "schedule": {"every": "5m"},
+    }
+    assert [*data["jobs"]] == ["forecast", "nightly-report", "greet-visitor"]

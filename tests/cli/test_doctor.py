@@ -17,14 +17,16 @@ from support.databases import opened
 from support.factories import add_worker
 from support.git_histories import straight
 from support.workspace import Workspace
+from tsuzuki.cli.demo import demo_parts
+from tsuzuki.cli.demo_services import DemoServices
 from tsuzuki.cli.demo_workspace import DemoWorkspace
+from tsuzuki.collectors.feeds.sandbox.gemini import KEY as GEMINI_KEY
+from tsuzuki.collectors.feeds.sandbox.gemini import Gemini
+from tsuzuki.collectors.feeds.sandbox.openai_compatible import KEY as OPENAI_KEY
+from tsuzuki.collectors.feeds.sandbox.openai_compatible import OpenAICompatible
 from tsuzuki.model.abilities import Abilities
+from tsuzuki.model.clock import ManualClock, SystemClock
 from tsuzuki.model.loop_failure import LoopFailure
-from tsuzuki.sandbox.demo.services import DemoServices
-from tsuzuki.sandbox.gemini import KEY as GEMINI_KEY
-from tsuzuki.sandbox.gemini import Gemini
-from tsuzuki.sandbox.openai_compatible import KEY as OPENAI_KEY
-from tsuzuki.sandbox.openai_compatible import OpenAICompatible
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.services import diagnosis
 from tsuzuki.store import failing_loops
@@ -51,14 +53,21 @@ def results(rows: dict[str, dict[str, Any]]) -> dict[str, str]:
 def demo(empty: Workspace) -> Iterator[DemoServices]:
     """A workspace with a job of each kind, and the services that they call."""
     straight(empty.folder / "gitlab" / "demo" / "atlas.git", 1)
-    with DemoServices(
-        empty.folder / "gitlab", since=NOW, ports=dict.fromkeys(PORTS, 0)
-    ) as services:
-        workspace = DemoWorkspace(empty.folder, now=NOW)
-        (empty.folder / ".tsuzuki").mkdir()
-        workspace.write(services.ports, root=empty.folder)
+    parts = demo_parts().values()
+    workspace = DemoWorkspace(empty.folder, parts=parts, clock=ManualClock(NOW))
+    workspace.make_folder()
+    ports = dict.fromkeys(PORTS, 0)
+    with DemoServices(workspace.servers(), ports=ports, clock=SystemClock()) as services:
+        workspace.write(services.ports)
         empty.ok("job", "apply")
         yield services
+
+
+def application_of(demo: DemoServices, name: str) -> Any:
+    """The application that a stand-in of the demo serves."""
+    server = demo.servers[name]
+    assert isinstance(server, StandIn)
+    return server.application
 
 
 PORTS = ("gitlab", "books", "mail", "feeds", "mastodon")
@@ -150,16 +159,16 @@ def test_each_service_of_an_enabled_job_is_asked_and_lets_us_in(
     rows = checks(empty)
     assert {rows[what]["result"] for what in SERVICES} == {"ok"}
     assert rows[f"commits: http://127.0.0.1:{demo.ports['gitlab']}"]["result"] == "ok"
-    assert rows["codeindex: code-index"]["found"] == str(empty.folder)
-    assert demo.mastodon.statuses == []
+    assert rows["codeindex: code-index"]["found"] == str(empty.folder / "project")
+    assert application_of(demo, "mastodon").statuses == []
     assert empty.data("books", "quota")["calls"] == before + 1
 
 
 def test_a_service_that_refuses_is_a_fault_with_the_next_step(
     empty: Workspace, demo: DemoServices
 ) -> None:
-    demo.books.key = "another key"
-    demo.mastodon.account.token_revoked = True
+    application_of(demo, "books").key = "another key"
+    application_of(demo, "mastodon").account.token_revoked = True
     variables = {
         "SANDBOX_BOOKS_KEY": SECRET,
         "SANDBOX_GITLAB_TOKEN": SECRET,
@@ -186,7 +195,7 @@ def test_a_service_that_is_down_is_a_fault_and_a_disabled_job_is_not_looked_at(
 def test_a_limit_of_calls_is_a_warning_that_says_how_long_to_wait(
     empty: Workspace, demo: DemoServices
 ) -> None:
-    demo.books.calls_per_minute = 0
+    application_of(demo, "books").calls_per_minute = 0
     ours = checks(empty, TSUZUKI_BOOKS_DAILY_LIMIT="0")["books: Google Books"]
     theirs = checks(empty)["books: Google Books"]
     assert "not asked" in ours["found"]

@@ -20,8 +20,6 @@ from tsuzuki.cli.errors import (
     ExitWith,
     exit_code_of,
 )
-from tsuzuki.collectors.kit.errors import SourceRefused
-from tsuzuki.collectors.kit.smtp import MailRefused
 from tsuzuki.model.errors import (
     ConfigurationError,
     Conflict,
@@ -39,6 +37,8 @@ from tsuzuki.model.errors import (
     UsageError,
     WaitTimedOut,
 )
+from tsuzuki.outward.errors import SourceRefused
+from tsuzuki.outward.smtp import MailRefused
 
 Fail = Callable[..., int]
 

@@ -10,10 +10,10 @@ import pytest
 from support.databases import opened
 from support.factories import take_lead
 from support.workspace import Workspace
+from tsuzuki.collectors.books.sandbox.google_books import GoogleBooks, volumes
+from tsuzuki.collectors.books.sandbox.smtp import MailServer
 from tsuzuki.sandbox.faults import Fault
-from tsuzuki.sandbox.google_books import GoogleBooks, volumes
 from tsuzuki.sandbox.server import StandIn
-from tsuzuki.sandbox.smtp import MailServer
 
 KEY = "k3y-that-stays-secret"
 

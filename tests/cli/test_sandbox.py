@@ -8,9 +8,10 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import click
 import feedparser
 import gitlab
 import pytest
@@ -18,6 +19,9 @@ import requests
 
 from support.git_histories import straight
 from support.workspace import Workspace
+from tsuzuki.cli import sandbox as command
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.sandbox.stand_in_kind import StandInKind
 
 INSTALLED = Path(sys.executable).with_name("tsuzuki")
 SERVICES = ("gitlab", "books", "mail", "feeds", "gemini", "openai", "mastodon")
@@ -143,3 +147,45 @@ def test_a_port_that_is_taken_is_told(workspace: Workspace, option: str) -> None
 @pytest.mark.parametrize("folder", ["nowhere", "tsuzuki.yaml"])
 def test_what_is_no_folder_is_refused(workspace: Workspace, folder: str) -> None:
     assert workspace.run("sandbox", "--repositories", folder).code == 4
+
+
+def test_stand_ins_of_any_collector_have_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = click.Option(["--place"])
+    parts = {
+        "first": (kind("wind", usual_port=9002), kind("sky", usual_port=9001, options=(place,))),
+        "second": (kind("sky", usual_port=9000),),
+    }
+    monkeypatch.setattr(command, "collector_parts", lambda _: parts)
+    context = click.Context(command.sandbox)
+    options = [one.opts[0] for one in command.sandbox.get_params(context)]
+    assert options[:3] == ["--place", "--sky-port", "--wind-port"]
+
+
+def test_without_its_library_a_stand_in_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    needy = kind("wind", usual_port=9002, requirement="weather[sandbox]")
+    with ExitStack() as running:
+        assert command._started(Invocation(), needy, {"wind_port": 0}, running) == {}
+    assert "pip install 'weather[sandbox]'" in capsys.readouterr().err
+
+
+def test_a_missing_module_that_nothing_installs_is_a_bug() -> None:
+    with ExitStack() as running, pytest.raises(ModuleNotFoundError):
+        command._started(Invocation(), kind("wind", usual_port=9002), {"wind_port": 0}, running)
+
+
+def kind(
+    name: str,
+    *,
+    usual_port: int,
+    options: tuple[click.Option, ...] = (),
+    requirement: str | None = None,
+) -> StandInKind:
+    """A stand-in whose library is not installed."""
+    return StandInKind(
+        name=name,
+        title=name,
+        usual_port=usual_port,
+        start="not_installed:start",
+        options=options,
+        requirement=requirement,
+    )

@@ -12,8 +12,8 @@ from support.former_tables import BULK_COLLECTIONS, COMMITS, CURSORS, ITEMS, For
 from support.git_histories import straight
 from support.workspace import Ended, Workspace
 from tsuzuki.cli.errors import EXIT_CODES
+from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Feed, FeedSite
 from tsuzuki.model.errors import Interrupted, Unreachable
-from tsuzuki.sandbox.feed_site import Article, Feed, FeedSite
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.schema import takeover
 

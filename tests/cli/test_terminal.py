@@ -5,10 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from rich.cells import cell_len
 
-from tsuzuki.cli import audit, commits, commits_targets, feeds, terminal
+from tsuzuki.cli import audit, terminal
 from tsuzuki.cli.formatting import format_stored_time
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column
+from tsuzuki.collectors.commits.commands import commits, targets
+from tsuzuki.collectors.feeds.commands import feeds
 from tsuzuki.model.clock import ManualClock
 
 TERMINAL = Invocation(environ={})
@@ -71,7 +73,7 @@ def test_a_collection_and_a_target_have_one_line_each() -> None:
     assert lines[1].startswith("8aeb5a63")
     target = {"project_id": 1, "project": "demo/harbour", "branch": "main", "head": "22021b1d" * 5}
     times = {"last_collected": "2025-09-16T17:56:01Z", "collected_at_utc": STORED}
-    lines = drawn({**target, **times}, commits_targets.TARGETS)
+    lines = drawn({**target, **times}, targets.TARGETS)
     assert len(lines) == 2
     assert "  2025-09-16  " in lines[1]
 

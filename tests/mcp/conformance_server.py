@@ -21,7 +21,7 @@ from mcp.types import (
 )
 from starlette.applications import Starlette
 
-from tsuzuki.mcp.presets import PRESETS
+from tsuzuki.mcp.presets import presets
 from tsuzuki.mcp.runs.run_tasks import RunTasks
 from tsuzuki.mcp.serve import app_of
 from tsuzuki.mcp.server import ToolServer
@@ -33,7 +33,7 @@ CACHED = ("prompts/list", "resources/list", "resources/templates/list", "server/
 
 def conformance_app(state: ServerState) -> Starlette:
     """The product's server for runs, and the suite's own tools beside its tools."""
-    server = ToolServer(PRESETS["runs"], state).server
+    server = ToolServer(presets()["runs"], state).server
     bus, memory = InMemorySubscriptionBus(), MemoryTasks()
     server.add_request_handler(
         "subscriptions/listen", SubscriptionsListenRequestParams, ListenHandler(bus)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from support.mcp_session import FOLDER_VARIABLE, Session, make_tree, stdio_session
+from tsuzuki.collectors.codeindex.tools.definitions import TOOLS
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.calls import answer_call
-from tsuzuki.mcp.code.definitions import CODE_TOOLS
 from tsuzuki.mcp.tool import Progress, ServerState
 
 
@@ -44,6 +44,6 @@ def ask(state: ServerState) -> Callable[..., ToolAnswer]:
     """Call a tool in this process."""
 
     def call(name: str, /, **arguments: Any) -> ToolAnswer:
-        return answer_call(CODE_TOOLS, name, arguments, state=state, progress=Progress())
+        return answer_call(TOOLS.tools, name, arguments, state=state, progress=Progress())
 
     return call

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from tsuzuki.collectors.codeindex.tools.definitions import READ, REFERENCES, SEARCH, TOOLS
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.arguments import checked_arguments
-from tsuzuki.mcp.code.definitions import CODE_TOOLS, READ, REFERENCES, SEARCH
 from tsuzuki.mcp.tool import Tool
 from tsuzuki.model.errors import UsageError
 
@@ -20,7 +20,7 @@ def problem(tool: Tool, **given: Any) -> str:
     return f"{caught.value.message}\n{caught.value.hint}"
 
 
-@pytest.mark.parametrize("tool", CODE_TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", TOOLS.tools, ids=lambda tool: tool.name)
 def test_an_unknown_argument_is_refused_with_the_right_ones(tool: Tool) -> None:
     told = problem(tool, nonsense=1)
     assert f'{tool.name} has no argument "nonsense"' in told
@@ -29,7 +29,7 @@ def test_an_unknown_argument_is_refused_with_the_right_ones(tool: Tool) -> None:
     assert f"Next: {tool.name} {{" in told
 
 
-@pytest.mark.parametrize("tool", CODE_TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", TOOLS.tools, ids=lambda tool: tool.name)
 def test_a_misspelt_argument_is_answered_with_a_guess(tool: Tool) -> None:
     assert 'Did you mean "path"?' in problem(tool, pathh=".")
 

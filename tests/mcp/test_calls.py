@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tsuzuki.mcp.calls import answer_call
-from tsuzuki.mcp.presets import PRESETS
+from tsuzuki.mcp.presets import presets
 from tsuzuki.mcp.runs import run_lists
 from tsuzuki.mcp.tool import Progress, ServerState
 from tsuzuki.model.errors import UsageError
@@ -20,7 +20,7 @@ def test_a_refusal_is_masked_before_it_is_cut(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(run_lists, "run_list", fail)
     state = ServerState(environ={}, cwd=Path("/"), mask=SecretMask(lambda: [SECRET]))
-    tools = PRESETS["runs"].tools
+    tools = presets()["runs"].tools
     for budget in range(200, 300):
         given = {"budget": budget}
         answer = answer_call(tools, "run_list", given, state=state, progress=Progress())

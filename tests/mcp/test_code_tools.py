@@ -10,10 +10,10 @@ import pytest
 from support.mcp_session import FOLDER_VARIABLE, make_tree
 from support.waiting import wait_until
 from tsuzuki.collectors.codeindex.answers import changed_files
+from tsuzuki.collectors.codeindex.tools.definitions import TOOLS
+from tsuzuki.collectors.codeindex.tools.indexes import CodeIndexes
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.calls import answer_call
-from tsuzuki.mcp.code.definitions import CODE_TOOLS
-from tsuzuki.mcp.code.indexes import CodeIndexes
 from tsuzuki.mcp.tokens import tokens
 from tsuzuki.mcp.tool import BUDGET_MIN, Progress, ServerState
 
@@ -50,7 +50,7 @@ def ask_many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
     state = ServerState(environ={FOLDER_VARIABLE: str(folder)}, cwd=root)
 
     def ask(name: str, /, **arguments: Any) -> ToolAnswer:
-        return answer_call(CODE_TOOLS, name, arguments, state=state, progress=Progress())
+        return answer_call(TOOLS.tools, name, arguments, state=state, progress=Progress())
 
     assert ask("code_index_build", wait_seconds=30).structured["status"] == "completed"
     yield ask
@@ -83,7 +83,7 @@ QUESTIONS = [
 def test_no_budget_is_exceeded_and_the_walk_is_complete(
     name: str, arguments: dict[str, Any], budget: int, ask_many: Ask
 ) -> None:
-    limit = min(budget, next(one.budget_max for one in CODE_TOOLS if one.name == name))
+    limit = min(budget, next(one.budget_max for one in TOOLS.tools if one.name == name))
     answers = walk(ask_many, name, {**arguments, "budget": budget})
     for answer in answers:
         assert tokens(answer.content) <= limit
@@ -103,7 +103,7 @@ def test_no_budget_is_exceeded_and_the_walk_is_complete(
 def test_a_first_page_is_within_every_budget(
     name: str, arguments: dict[str, Any], ask_many: Ask
 ) -> None:
-    most = next(one.budget_max for one in CODE_TOOLS if one.name == name)
+    most = next(one.budget_max for one in TOOLS.tools if one.name == name)
     budget = 50
     while budget < 20_000:
         answer = ask_many(name, **arguments, budget=budget)
@@ -278,7 +278,7 @@ def test_questions_about_a_watched_tree_walk_it_once(
     state = ServerState(environ={FOLDER_VARIABLE: str(tmp_path / "indexes")}, cwd=root)
 
     def ask(name: str, /, **arguments: Any) -> ToolAnswer:
-        return answer_call(CODE_TOOLS, name, arguments, state=state, progress=Progress())
+        return answer_call(TOOLS.tools, name, arguments, state=state, progress=Progress())
 
     monkeypatch.setattr("tsuzuki.collectors.codeindex.doubt.TICK_NS", 0)
     ask("code_search", query="total")
@@ -307,7 +307,7 @@ def test_a_change_is_seen_at_once(tmp_path: Path) -> None:
     state = ServerState(environ={FOLDER_VARIABLE: str(tmp_path / "indexes")}, cwd=root)
 
     def ask(name: str, /, **arguments: Any) -> ToolAnswer:
-        return answer_call(CODE_TOOLS, name, arguments, state=state, progress=Progress())
+        return answer_call(TOOLS.tools, name, arguments, state=state, progress=Progress())
 
     ask("code_index_update")
     above = "# more\n" * 45

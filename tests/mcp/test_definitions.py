@@ -4,18 +4,18 @@ import re
 
 import pytest
 
-from tsuzuki.mcp.presets import PRESETS
+from tsuzuki.mcp.presets import presets
 from tsuzuki.mcp.server import listed
 from tsuzuki.mcp.tokens import tokens
 from tsuzuki.mcp.tool import Tool
 
-TOOLS = PRESETS["code"].tools
+TOOLS = presets()["code"].tools
 LISTED = [one for one in TOOLS if one.is_listed]
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", presets())
 def test_all_definitions_together_are_small(preset: str) -> None:
-    tools = [one for one in PRESETS[preset].tools if one.is_listed]
+    tools = [one for one in presets()[preset].tools if one.is_listed]
     sent = [listed(one).model_dump_json(by_alias=True, exclude_none=True) for one in tools]
     assert sum(map(tokens, sent)) <= 2_000
 
@@ -40,6 +40,6 @@ def test_an_update_can_be_called_but_is_not_listed() -> None:
 
 
 def test_the_instructions_are_five_lines_that_name_tools() -> None:
-    assert len(PRESETS["code"].instructions.splitlines()) == 5
-    for name in re.findall(r"\bcode_\w+", PRESETS["code"].instructions):
+    assert len(presets()["code"].instructions.splitlines()) == 5
+    for name in re.findall(r"\bcode_\w+", presets()["code"].instructions):
         assert name in {one.name for one in LISTED}

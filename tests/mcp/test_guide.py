@@ -11,7 +11,7 @@ import pytest
 
 from tsuzuki.cli.mcp import mcp
 from tsuzuki.cli.web_options import DEFAULT_ADDRESS
-from tsuzuki.mcp.presets import PRESETS
+from tsuzuki.mcp.presets import presets
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guide" / "mcp.md").read_text(encoding="utf-8")
 READERS = {"json": json.loads, "toml": tomllib.loads}
@@ -59,7 +59,7 @@ def test_a_snippet_for_http_names_the_address_and_no_token(agent: str) -> None:
 
 def test_the_table_of_rights_has_every_tool() -> None:
     rows = dict(re.findall(r"^\| `(\w+:\w+)` \| (.*) \|$", GUIDE, re.M))
-    for tool in PRESETS["all"].tools:
+    for tool in presets()["all"].tools:
         assert f"`{tool.name}`" in rows[tool.right]
 
 
@@ -83,7 +83,7 @@ def test_the_table_has_every_tool_with_its_budgets() -> None:
             r"^\| `(\w+)` \| (.*?) \| .* \| ([\d,]+, [\d,]+) \|$", GUIDE, re.M
         )
     }
-    listed = [tool for tool in PRESETS["all"].tools if tool.is_listed]
+    listed = [tool for tool in presets()["all"].tools if tool.is_listed]
     assert [*rows] == [tool.name for tool in listed]
     for tool in listed:
         arguments, budgets = rows[tool.name]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from support.mcp_session import FOLDER_VARIABLE, make_tree
+from tsuzuki.collectors.codeindex.tools.definitions import TOOLS
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.calls import answer_call
-from tsuzuki.mcp.code.definitions import CODE_TOOLS
 from tsuzuki.mcp.tool import Progress, ServerState
 
 Build = Callable[..., ToolAnswer]
@@ -28,7 +28,7 @@ def build(root: Path, tmp_path: Path) -> Iterator[Build]:
 
     def build(**arguments: Any) -> ToolAnswer:
         told = {"wait_seconds": 30, **arguments}
-        return answer_call(CODE_TOOLS, "code_index_build", told, state=state, progress=Progress())
+        return answer_call(TOOLS.tools, "code_index_build", told, state=state, progress=Progress())
 
     assert build().structured["status"] == "completed"
     yield build

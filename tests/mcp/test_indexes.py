@@ -10,11 +10,11 @@ import pytest
 from support.mcp_session import FOLDER_VARIABLE, make_tree
 from support.waiting import wait_until
 from tsuzuki.collectors.codeindex.build import Builder
+from tsuzuki.collectors.codeindex.tools import indexes
+from tsuzuki.collectors.codeindex.tools.definitions import TOOLS
+from tsuzuki.collectors.codeindex.tools.indexes import catch_up
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.calls import answer_call
-from tsuzuki.mcp.code import indexes
-from tsuzuki.mcp.code.definitions import CODE_TOOLS
-from tsuzuki.mcp.code.indexes import catch_up
 from tsuzuki.mcp.tool import Progress, ServerState
 
 
@@ -59,7 +59,7 @@ def held_build(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 
 def ask(state: ServerState, name: str, /, **arguments: Any) -> ToolAnswer:
-    return answer_call(CODE_TOOLS, name, arguments, state=state, progress=Progress())
+    return answer_call(TOOLS.tools, name, arguments, state=state, progress=Progress())
 
 
 def status(state: ServerState) -> Any:

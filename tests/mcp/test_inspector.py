@@ -11,7 +11,7 @@ import pytest
 from support.mcp_runs import run_workspace, sources_of
 from support.mcp_session import server_command, server_environ
 from support.node_packages import DEFINITIONS, environment, node_program
-from tsuzuki.mcp.presets import PRESETS
+from tsuzuki.mcp.presets import presets
 
 INSPECTOR = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 INSPECTOR_SECONDS = 120
@@ -48,7 +48,7 @@ def inspect(workspace: Path, era: str, method: str, *arguments: str) -> dict[str
 def test_it_lists_the_tools_and_finds_no_error_in_them(workspace: Path, era: str) -> None:
     listed = inspect(workspace, era, "tools/list", "--strict")["tools"]
     assert [one["name"] for one in listed] == [
-        one.name for one in PRESETS["all"].tools if one.is_listed
+        one.name for one in presets()["all"].tools if one.is_listed
     ]
 
 

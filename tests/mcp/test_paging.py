@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tsuzuki.collectors.codeindex.tools.definitions import SEARCH
 from tsuzuki.mcp.answer import ToolAnswer
-from tsuzuki.mcp.code.definitions import SEARCH
 from tsuzuki.mcp.paging import Form, Page, page_answer
 from tsuzuki.mcp.tokens import clipped, compact_json, escaped_quarters, quarters, tokens
 from tsuzuki.mcp.tool import Call, ServerState

@@ -11,8 +11,8 @@ import pytest
 from support.mcp_runs import RunServer, run_server, run_workspace, sources_of, text_of
 from tsuzuki.mcp.arguments import checked_arguments
 from tsuzuki.mcp.paging import question_of
-from tsuzuki.mcp.presets import PRESETS
-from tsuzuki.mcp.runs.definitions import RUN_LIST, RUN_LOGS, RUN_TOOLS
+from tsuzuki.mcp.presets import presets
+from tsuzuki.mcp.runs.definitions import RUN_LIST, RUN_LOGS, RUNS
 from tsuzuki.mcp.runs.workspace import application_of
 from tsuzuki.mcp.tokens import compact_json, tokens
 from tsuzuki.mcp.tool import Call, Tool
@@ -142,7 +142,7 @@ def example_of(tool: Tool) -> dict[str, Any]:
     return dict(tool.example)
 
 
-@pytest.mark.parametrize("tool", RUN_TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", RUNS.tools, ids=lambda tool: tool.name)
 def test_unknown_misspelt_and_missing_arguments_are_told(tool: Tool) -> None:
     names = [one.name for one in tool.parameters]
     with pytest.raises(UsageError, match="has no argument") as unknown:
@@ -221,7 +221,7 @@ def test_an_ended_run_cannot_be_canceled(server: RunServer) -> None:
 
 def test_where_there_is_no_workspace_each_call_says_what_to_do(tmp_path: Path) -> None:
     with run_server(sources_of(tmp_path)) as server:
-        for tool in PRESETS["runs"].tools:
+        for tool in presets()["runs"].tools:
             answer = server.answer(tool.name, **tool.example)
             assert answer.is_error
             assert "no_workspace" in answer.text
@@ -257,7 +257,7 @@ def test_what_is_started_is_audited_as_the_agents_deed(idle: RunServer) -> None:
 
 
 def test_code_and_runs_together_have_all_tools() -> None:
-    both = [one.name for one in PRESETS["all"].tools if one.is_listed]
+    both = [one.name for one in presets()["all"].tools if one.is_listed]
     assert both[-len(NAMES) :] == NAMES
     assert len(both) == len(set(both)) > len(NAMES)
 

@@ -62,8 +62,20 @@ def printed_by(program: str) -> str:
 
 
 def test_a_server_starts_without_what_only_its_answers_need() -> None:
-    loaded = printed_by("import tsuzuki.mcp.serve; print(*sys.modules)").split()
-    ours = ("sqlalchemy", "tree_sitter", "tsuzuki.wiring", "tsuzuki.services", "tsuzuki.collectors")
+    loaded = printed_by("""
+import tsuzuki.mcp.serve
+from tsuzuki.mcp.presets import presets
+presets()
+print(*sys.modules)
+""").split()
+    code = "tsuzuki.collectors.codeindex"
+    ours = (
+        "sqlalchemy",
+        "tree_sitter",
+        "tsuzuki.wiring.application",
+        "tsuzuki.services",
+        f"{code}.service",
+    )
     of_the_sdk = ("mcp.client", "mcp.server.mcpserver", "httpx")
     assert [name for name in loaded if name.startswith((*ours, *of_the_sdk))] == []
 

@@ -11,7 +11,7 @@ from support.mcp_session import FOLDER_VARIABLE, make_tree
 from tsuzuki.collectors.codeindex.build import Builder
 from tsuzuki.collectors.codeindex.build_job import BuildJob
 from tsuzuki.mcp import server as server_module
-from tsuzuki.mcp.presets import PRESETS
+from tsuzuki.mcp.presets import presets
 from tsuzuki.mcp.server import PROGRESS_SECONDS, ToolServer
 from tsuzuki.mcp.tool import ServerState
 
@@ -43,7 +43,7 @@ def test_progress_only_rises(mode: str, tmp_path: Path, monkeypatch: pytest.Monk
             heard_enough.set()
 
     async def call() -> object:
-        async with Client(ToolServer(PRESETS["code"], state).server, mode=mode) as client:
+        async with Client(ToolServer(presets()["code"], state).server, mode=mode) as client:
             return await client.call_tool(
                 "code_index_build", {"wait_seconds": 30}, progress_callback=hear
             )

@@ -10,13 +10,13 @@ from support.daemons import Daemons, eventually
 from tsuzuki.collectors.books.queries import outbox
 from tsuzuki.collectors.books.queries.books import BookFilter, find
 from tsuzuki.collectors.books.queries.cursors import list_collect_cursors
+from tsuzuki.collectors.books.sandbox.google_books import GoogleBooks, volumes
+from tsuzuki.collectors.books.sandbox.smtp import MailServer, Step
 from tsuzuki.collectors.books.tables import COMPONENT
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.faults import Fault, FaultKind
-from tsuzuki.sandbox.google_books import GoogleBooks, volumes
 from tsuzuki.sandbox.server import StandIn
-from tsuzuki.sandbox.smtp import MailServer, Step
 from tsuzuki.services.runs import Request, Runs
 from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database

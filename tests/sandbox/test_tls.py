@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from support.certificates import make_certificate
+from tsuzuki.collectors.feeds.sandbox.feed_site import Feed, FeedSite
 from tsuzuki.sandbox.faults import Fault, FaultKind
-from tsuzuki.sandbox.feed_site import Feed, FeedSite
 from tsuzuki.sandbox.server import StandIn
 
 

@@ -21,8 +21,8 @@ from tsuzuki.collectors.feeds.channels.mastodon import MastodonChannel
 from tsuzuki.collectors.feeds.channels.protocol import Outgoing, Sent
 from tsuzuki.collectors.feeds.posting import Posting
 from tsuzuki.collectors.feeds.queries import steps
-from tsuzuki.collectors.kit.errors import SourceUnavailable
-from tsuzuki.collectors.kit.outbox import Outbox, OutboxState
+from tsuzuki.outward.errors import SourceUnavailable
+from tsuzuki.outward.outbox import Outbox, OutboxState
 from tsuzuki.store.runs import ownership
 
 LOST_FILE = "part_0.py"

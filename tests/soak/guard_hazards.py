@@ -8,8 +8,8 @@ from soak.nodes import Node
 from soak.outside import Outside
 from support.daemons import eventually
 from support.load import Load
-from tsuzuki.sandbox.mastodon import WriteCase
-from tsuzuki.sandbox.smtp import Step
+from tsuzuki.collectors.books.sandbox.smtp import Step
+from tsuzuki.collectors.feeds.sandbox.mastodon import WriteCase
 
 RUNS = 60
 

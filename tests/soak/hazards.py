@@ -12,9 +12,9 @@ from soak.outside import Outside
 from support.databases import PostgresServer
 from support.proxy import Proxy
 from support.redis_server import RedisServer
+from tsuzuki.collectors.feeds.sandbox.gemini.cases import GeminiCase
+from tsuzuki.collectors.feeds.sandbox.mastodon import WriteCase
 from tsuzuki.sandbox.faults import Fault, FaultKind
-from tsuzuki.sandbox.gemini.cases import GeminiCase
-from tsuzuki.sandbox.mastodon import WriteCase
 
 Act = Callable[[], None]
 

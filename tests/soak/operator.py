@@ -12,8 +12,8 @@ from soak.event_log import EventLog
 from soak.outside import Outside
 from soak.quota import Quota
 from soak.waits import waits
-from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.model.errors import Unreachable
+from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.services.runs import Request
 from tsuzuki.store.sql.database import Database
 from tsuzuki.wiring.application import Application

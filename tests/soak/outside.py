@@ -9,16 +9,16 @@ from pathlib import Path
 from support import git_oracle
 from support.git_histories import lines, straight
 from support.proxy import Proxy
-from tsuzuki.sandbox.feed_site import Article, Feed, FeedSite, Page
-from tsuzuki.sandbox.gemini import KEY, Gemini
-from tsuzuki.sandbox.gitlab import TOKEN as GITLAB_TOKEN
-from tsuzuki.sandbox.gitlab import gitlab
-from tsuzuki.sandbox.gitlab.repository_builder import RepositoryBuilder
-from tsuzuki.sandbox.google_books import GoogleBooks, Volume, volumes
-from tsuzuki.sandbox.mastodon import TOKEN as MASTODON_TOKEN
-from tsuzuki.sandbox.mastodon import Mastodon, mastodon
+from tsuzuki.collectors.books.sandbox.google_books import GoogleBooks, Volume, volumes
+from tsuzuki.collectors.books.sandbox.smtp import MailServer
+from tsuzuki.collectors.commits.sandbox.gitlab import TOKEN as GITLAB_TOKEN
+from tsuzuki.collectors.commits.sandbox.gitlab import gitlab
+from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import RepositoryBuilder
+from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Feed, FeedSite, Page
+from tsuzuki.collectors.feeds.sandbox.gemini import KEY, Gemini
+from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN as MASTODON_TOKEN
+from tsuzuki.collectors.feeds.sandbox.mastodon import Mastodon, mastodon
 from tsuzuki.sandbox.server import StandIn
-from tsuzuki.sandbox.smtp import MailServer
 
 FEEDS = ("/city.xml", "/works.xml")
 PROJECTS = ("engine", "site", "tools")

@@ -16,7 +16,7 @@ from tsuzuki.collectors.commits.queries import targets
 from tsuzuki.collectors.commits.queries.pages import store_page
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.source import Commit
-from tsuzuki.collectors.kit.outbox import OutboxState
+from tsuzuki.outward.outbox import OutboxState
 
 BRANCH = "<img/src=x>"
 """A name that git takes."""

@@ -20,7 +20,12 @@ from tsuzuki.store.sql.read_limit import ASK_FOR_LESS
 
 ROOT = Path(tsuzuki.__file__).parent
 NOT_ON_PAGES = (
-    *("cli", "mcp", "sandbox", "library.py"),  # other faces
+    *("cli", "mcp", "sandbox", "library.py"),  # other hosts
+    *(
+        f"collectors/{name}/{part}"
+        for name in ("books", "codeindex", "commits", "feeds")
+        for part in ("commands", "tools", "sandbox", "demo.py", "api", "api.py", "stream.py")
+    ),
     *("web/api", "web/stream", "web/agents.py", "web/hooks.py", "web/server.py"),
     *("web/idempotency.py", "web/preconditions.py", "web/security/bodies.py"),
     *("web/security/authentication.py",),  # a page asks to sign in instead

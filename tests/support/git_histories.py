@@ -5,7 +5,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from tsuzuki.sandbox.gitlab.repository_builder import (
+from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import (
     MovedFrom,
     Person,
     RepositoryBuilder,

@@ -17,7 +17,7 @@ from pydantic import ConfigDict
 
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.calls import answer_call
-from tsuzuki.mcp.presets import PRESETS
+from tsuzuki.mcp.presets import presets
 from tsuzuki.mcp.server import ToolServer
 from tsuzuki.mcp.tasks import IDENTIFIER
 from tsuzuki.mcp.tool import Progress, ServerState
@@ -45,11 +45,11 @@ class RunServer:
 
     def __init__(self, sources: Mapping[str, Any], *, preset: str = "runs") -> None:
         self.state = ServerState(environ=sources["environ"], cwd=sources["cwd"], sources=sources)
-        self.server: Server[Any] = ToolServer(PRESETS[preset], self.state).server
+        self.server: Server[Any] = ToolServer(presets()[preset], self.state).server
 
     def answer(self, tool: str, **arguments: Any) -> ToolAnswer:
         """The same without a client: much cheaper, for tests of what is answered."""
-        tools = PRESETS["runs"].tools
+        tools = presets()["runs"].tools
         return answer_call(tools, tool, arguments, state=self.state, progress=Progress())
 
     def call(self, tool: str, *, mode: str = "auto", **arguments: Any) -> CallToolResult:

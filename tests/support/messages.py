@@ -9,8 +9,11 @@ from babel.messages.pofile import read_po
 from jinja2.ext import babel_extract
 
 import tsuzuki.web
+from tsuzuki.web.pages.extension import folders
+from tsuzuki.web.pages.language import catalogue_files
 
 WEB = Path(tsuzuki.web.__file__).parent
+COLLECTORS = WEB.parent / "collectors"
 OPTIONS = {
     "trim_blocks": "true",
     "lstrip_blocks": "true",
@@ -25,11 +28,11 @@ def used_messages() -> dict[str, str]:
 
 
 def _used() -> Iterator[tuple[str, str]]:
-    for file in sorted((WEB / "templates").rglob("*.html")):
+    for file in sorted(file for folder in folders("templates") for file in folder.rglob("*.html")):
         with file.open("rb") as content:
             found = babel_extract(content, ("_", "gettext", "ngettext"), [], OPTIONS)
             yield from _named(file, found)
-    for file in sorted((WEB / "pages").rglob("*.py")):
+    for file in sorted([*(WEB / "pages").rglob("*.py"), *COLLECTORS.glob("*/pages/*.py")]):
         with file.open("rb") as content:
             yield from _named(file, extract_python(content, {"message": None}, [], {}))
     for file in sorted(WEB.parent.rglob("*.py")):
@@ -50,7 +53,7 @@ def _named(
 
 def translated(language: str) -> Iterator[tuple[str, str, object]]:
     """Each translation: its file, the English text and what it says."""
-    for file in sorted((WEB / "locale" / language).glob("*.po")):
+    for file in catalogue_files(f"{language}/*.po"):
         with file.open("rb") as content:
             for entry in read_po(content, locale=language):
                 if entry.id:

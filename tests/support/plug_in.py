@@ -111,6 +111,7 @@ def install_plug_in(
     name: str = "counting",
     package: str = "counting_plug_in",
     record: str = RECORD,
+    options: str = OPTIONS,
     collect: str = COLLECT,
     tables: str = TABLES,
     revision: str | None = REVISION,
@@ -120,7 +121,7 @@ def install_plug_in(
     folder.mkdir(parents=True)
     files = {
         "__init__.py": record,
-        "options.py": OPTIONS,
+        "options.py": options,
         "collect.py": collect,
         "tables.py": tables,
         "commands.py": COMMANDS,

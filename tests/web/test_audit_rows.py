@@ -22,11 +22,11 @@ from support.web_client import HttpAnswer, Served, served_application
 from tsuzuki.collectors.books.queries import cursors
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
+from tsuzuki.collectors.commits.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.collectors.feeds.items import ItemReason, ItemState, ItemStatus
 from tsuzuki.collectors.feeds.tables import WaitingState
-from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.model.failure_signature import signature_of
-from tsuzuki.sandbox.gitlab import TOKEN, gitlab
+from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store import failures
 from tsuzuki.store.failures import RunFailure

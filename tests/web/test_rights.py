@@ -7,7 +7,7 @@ from fastapi import APIRouter
 
 from support.mcp_http import call_text, result_of, send
 from support.web_client import Client, FixedAuthenticator, Served
-from tsuzuki.mcp.presets import PRESETS
+from tsuzuki.mcp.presets import presets
 from tsuzuki.model.access import Right
 from tsuzuki.web.app import NOUNS
 from tsuzuki.web.documents import openapi_of
@@ -89,7 +89,7 @@ def test_only_these_routes_need_no_right_of_their_own(served: Served) -> None:
 def test_every_tool_answers_each_caller_as_its_right_says(client: Client, caller: str) -> None:
     principal = FixedAuthenticator.PRINCIPALS[caller]
     listed = result_of(send(client.as_(caller), "tools/list"))["tools"]
-    tools = PRESETS["all"].tools
+    tools = presets()["all"].tools
     assert [tool["name"] for tool in listed] == [
         tool.name for tool in tools if tool.is_listed and tool.right in principal.rights
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.plug_in import RECORD, REVISION, TABLES, install_plug_in
+from support.plug_in import OPTIONS, RECORD, REVISION, TABLES, install_plug_in
 from support.workspace import Ended, Workspace
 from tsuzuki.cli.root import COMMANDS
 from tsuzuki.config.schema.config_file import file_keys
@@ -77,7 +77,7 @@ def test_a_collector_of_another_distribution_brings_kind_tables_handler_service_
         ({"record": "COLLECTOR = 7"}, "counting_plug_in:COLLECTOR is not a Collector"),
         ({"record": RECORD.replace('name="{name}"', 'name="other"')}, "calls itself 'other'"),
         (
-            {"record": RECORD.replace("up_to: int", "schedule: int")},
+            {"options": OPTIONS.replace("up_to: int", "schedule: int")},
             "ValueError: keys of every job cannot be keys of a kind",
         ),
         ({"record": "import sys; sys.exit(1)"}, "SystemExit: 1"),

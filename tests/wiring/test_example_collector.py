@@ -12,8 +12,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 from support.workspace import Workspace
+from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN, mastodon
 from tsuzuki.sandbox.faults import Fault
-from tsuzuki.sandbox.mastodon import TOKEN, mastodon
 from tsuzuki.sandbox.server import StandIn
 
 ROOT = Path(__file__).parents[2]

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from support.moving_clock import MovingClock
-from tsuzuki.collectors.kit.user_agent import set_contact, user_agent
 from tsuzuki.config import load_configuration
+from tsuzuki.outward.user_agent import set_contact, user_agent
 from tsuzuki.wiring.resources import open_resources
 
 

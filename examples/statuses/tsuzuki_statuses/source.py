@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from tsuzuki.collectors.kit.http import HttpClient
 from tsuzuki.model.clock import SystemClock
+from tsuzuki.outward.http import HttpClient
 
 BEFORE_THE_FIRST = "1"
 

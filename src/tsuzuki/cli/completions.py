@@ -1,4 +1,5 @@
-"""What a shell offers for a word that is being typed: names and ids of this workspace.
+"""What a shell offers for a word that is being typed: names and ids of this workspace. Commands of collectors make
+further completions with `completion`.
 
 Completion changes nothing and never fails: what cannot be looked up is not offered.
 """
@@ -12,7 +13,6 @@ import click
 from click.shell_completion import CompletionItem
 
 from tsuzuki.cli.application import ask, open_application
-from tsuzuki.cli.collector_services import commits_service
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.settings import SETTINGS
@@ -23,7 +23,7 @@ RUNS_MAX = 50
 Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def _completion(find: Callable[[Invocation], Iterable[tuple[str, str]]]) -> Complete:
+def completion(find: Callable[[Invocation], Iterable[tuple[str, str]]]) -> Complete:
     """Offer each word that `find` names, with a description, if it starts like the incomplete one."""
 
     def complete(
@@ -43,15 +43,18 @@ def _completion(find: Callable[[Invocation], Iterable[tuple[str, str]]]) -> Comp
     return complete
 
 
-def _jobs(invocation: Invocation, kind: str | None = None) -> list[Any]:
+def find_jobs(invocation: Invocation, kind: str | None = None) -> list[Any]:
+    """Views of all jobs, or of those of one kind."""
     views = ask(invocation, lambda source: source.jobs.find(), dry_run=True)
     return [view for view in views if kind is None or view.spec.handler == kind]
 
 
 def job_names(kind: str | None = None) -> Complete:
-    """Of all jobs, or of those of one kind."""
-    return _completion(
-        lambda invocation: [(view.name, view.schedule_words) for view in _jobs(invocation, kind)]
+    """Complete the name of a job, or of a job of one kind."""
+    return completion(
+        lambda invocation: [
+            (view.name, view.schedule_words) for view in find_jobs(invocation, kind)
+        ]
     )
 
 
@@ -81,24 +84,8 @@ def _workers(invocation: Invocation) -> list[tuple[str, str]]:
         return [(view.worker.id, view.worker.host) for view in application.workers.workers()]
 
 
-def _feeds(invocation: Invocation) -> list[tuple[str, str]]:
-    return [
-        (name, view.name)
-        for view in _jobs(invocation, "feeds")
-        for name in view.spec.options.get("feeds", {})
-    ]
-
-
-def _projects(invocation: Invocation) -> list[tuple[str, str]]:
-    with open_application(invocation, dry_run=True) as application:
-        targets = commits_service(application).commits.targets()
-        return [(name, "") for name in sorted({str(target.project) for target in targets})]
-
-
-run_ids = _completion(_runs)
-setting_names = _completion(_settings)
-zone_names = _completion(_zones)
-job_kinds = _completion(_kinds)
-worker_ids = _completion(_workers)
-feed_names = _completion(_feeds)
-project_paths = _completion(_projects)
+run_ids = completion(_runs)
+setting_names = completion(_settings)
+zone_names = completion(_zones)
+job_kinds = completion(_kinds)
+worker_ids = completion(_workers)

@@ -30,9 +30,9 @@ def config() -> None:
 def check(invocation: Invocation, file: Path | None) -> None:
     """Read the file and tell everything that is wrong with it.
 
-    FILE is the one that would be used unless said. The files that it names are read too, such as
-    the people of `commits`. No database is touched, so this is good for an editor or before a
-    commit. Ends with 3 if something is wrong.
+    FILE is the one that would be used unless said. The files that it names are read too. No
+    database is touched, so this is good for an editor or before a commit. Ends with 3 if something
+    is wrong.
 
     \b
     tsuzuki config check

@@ -1,26 +1,37 @@
-"""`tsuzuki demo`: sandbox, engine and web page in one process, with a job of each kind that has something to do."""
+"""`tsuzuki demo`: stand-ins, engine and web page in one process, with a job of each kind that has something to do.
 
+What is started, written and shown for a kind of job is up to its collector (`cli.demo_part`).
+"""
+
+import shutil
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from tsuzuki.cli.collector_services import commits_service
+from tsuzuki.cli.collector_parts import collector_parts
 from tsuzuki.cli.commands import Command
-from tsuzuki.cli.demo_workspace import DemoWorkspace, require_git
+from tsuzuki.cli.demo_part import DemoPart, RunningDemo, start_job
+from tsuzuki.cli.demo_services import DemoServices
+from tsuzuki.cli.demo_workspace import DemoWorkspace
 from tsuzuki.cli.foreground import Manner, directions, run_in_foreground
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.output import Column, emit, say, warn
 from tsuzuki.cli.web_options import WebOptions, web_served
 from tsuzuki.model.access import OwnerMode
 from tsuzuki.model.clock import SystemClock
-from tsuzuki.model.errors import Conflict, NotFound, TsuzukiError, UsageError, extra_missing
-from tsuzuki.model.import_string import load
+from tsuzuki.model.errors import (
+    ConfigurationError,
+    Conflict,
+    TsuzukiError,
+    UsageError,
+    extra_missing,
+)
 from tsuzuki.model.worker import DEFAULT_CAPACITY
 
 if TYPE_CHECKING:
@@ -30,13 +41,8 @@ DEFAULT_FOLDER = Path("tsuzuki-demo")
 FREE_PORT = "127.0.0.1:0"
 DRAIN_SETTING, DRAIN_SECONDS = "drain_timeout_seconds", 1.0
 """^C gives what runs a second to end by itself: the next start goes on with it."""
-KEPT_VARIABLES = ("TSUZUKI_CODEINDEX_FOLDER", "TSUZUKI_CODEINDEX_CONFIG", "TSUZUKI_TRACEBACK")
-COMMITS, CODE_INDEX = "commits", "code-index"
-EXTRAS = "books,codeindex,commits,feeds,sandbox,web"
-PROJECTS = ("demo/atlas", "demo/harbour")
-FOLLOWED = Path(".tsuzuki") / "followed"
-"""There once all projects are followed: a first start may be interrupted."""
-RUN_AT_START = ("nightly-report", "news-bot", "new-books", CODE_INDEX)
+TRACEBACK_VARIABLE = "TSUZUKI_TRACEBACK"
+NIGHTLY_REPORT = "nightly-report"
 VISITOR = "visitor.came"
 
 
@@ -63,55 +69,58 @@ def demo(invocation: Invocation, folder: Path | None, listen: str | None) -> Non
             "the demo has a file and a database of its own",
             hint="Leave out --config and --database-url, and name a FOLDER.",
         )
-    require_git()
+    _require_git()
     place = invocation.cwd.absolute() / (folder or DEFAULT_FOLDER)
-    workspace = DemoWorkspace(place, now=SystemClock().now())
+    clock = SystemClock()
+    workspace = DemoWorkspace(place, parts=demo_parts().values(), clock=clock)
     workspace.refuse_if_not_a_demo()
-    say(invocation, f"Starting in {workspace.folder}: the page is there in a few seconds.")
-    with _services(workspace) as services:
-        if not workspace.file.exists():
-            workspace.write(services.ports, root=workspace.source_tree())
-        _run(_inside(invocation, workspace), services, listen)
-
-
-@contextmanager
-def _services(workspace: DemoWorkspace) -> Iterator[Any]:
-    """The stand-ins while the block runs."""
+    say(invocation, f"Starting in {workspace.folder}. The web page will be ready in a few seconds.")
     workspace.make_folder()
-    package = "tsuzuki.sandbox.demo.services"
-    try:
-        record = workspace.record()
-        services = load(f"{package}:DemoServices")(
-            workspace.repositories, since=record.since, ports=record.ports
+    ports = workspace.record().ports
+    with DemoServices(workspace.servers(), ports=ports, clock=clock) as services:
+        if not workspace.file.exists():
+            workspace.write(services.ports)
+        _run(_inside(invocation, workspace), workspace, services.ports, listen)
+
+
+def _require_git() -> None:
+    if shutil.which("git") is None:
+        raise ConfigurationError(
+            "the demo needs the git program, and there is none on the PATH",
+            hint="Install git, and start the demo again.",
+            code="git_missing",
         )
+
+
+def demo_parts() -> dict[str, DemoPart]:
+    """The part of each collector that has one."""
+    from tsuzuki.wiring.collectors import collector_records
+
+    try:
+        return collector_parts(lambda collector: collector.demo)
     except ModuleNotFoundError as missing:
+        records = collector_records()
+        ours = [name for name in records.usable if name not in records.distributions]
         raise extra_missing(
-            f"the demo needs the library {missing.name}, which is not installed", extra=EXTRAS
+            f"the demo needs the library {missing.name}, which is not installed",
+            extra=",".join([*ours, "sandbox", "web"]),
         ) from None
-    with ExitStack() as running:
-        try:
-            running.enter_context(services)
-        except load(f"{package}:PortTaken") as taken:
-            raise Conflict(
-                f"port {taken.port} of 127.0.0.1, which this demo has for {taken.service}, is in use: {taken.reason}",
-                hint="If this demo runs in another terminal, stop it there. Else name another folder: "
-                "tsuzuki demo FOLDER",
-                code="port_in_use",
-            ) from None
-        yield services
 
 
 def _inside(invocation: Invocation, workspace: DemoWorkspace) -> Invocation:
-    """As if called in the workspace; what the environment says of another one does not count."""
+    """As if called in the workspace; variables for another workspace are ignored."""
+    kept = {TRACEBACK_VARIABLE, *(name for part in workspace.parts for name in part.kept_variables)}
     environ = {
         name: value
         for name, value in invocation.environ.items()
-        if name in KEPT_VARIABLES or not name.startswith("TSUZUKI_")
+        if name in kept or not name.startswith("TSUZUKI_")
     }
     return replace(invocation, cwd=workspace.folder, environ=environ)
 
 
-def _run(invocation: Invocation, services: Any, listen: str | None) -> None:
+def _run(
+    invocation: Invocation, workspace: DemoWorkspace, ports: Mapping[str, int], listen: str | None
+) -> None:
     run_in_foreground(
         invocation,
         lead=True,
@@ -119,9 +128,9 @@ def _run(invocation: Invocation, services: Any, listen: str | None) -> None:
         apply=True,
         log_format="text",
         database_wait_seconds=0.0,
-        serve_beside=partial(_prepared, invocation, listen=listen),
+        serve_beside=partial(_prepared, invocation, workspace, listen=listen),
         manner=Manner(
-            greet=partial(_greet, invocation, services),
+            greet=partial(_greet, invocation, workspace, ports),
             log_warnings_only=True,
             interrupt_code=0,  # ^C is how a demo ends; `make run` would call any other code an error
         ),
@@ -134,24 +143,37 @@ def _run(invocation: Invocation, services: Any, listen: str | None) -> None:
 
 @contextmanager
 def _prepared(
-    invocation: Invocation, application: "Application", *, listen: str | None
+    invocation: Invocation,
+    workspace: DemoWorkspace,
+    application: "Application",
+    *,
+    listen: str | None,
 ) -> Iterator[str]:
-    """The page, and in a thread of its own the first start of the commits: GitLab is asked for its projects, and ^C
-    does not wait for that."""
+    """Serve the page, and let the parts continue in a thread, because they may ask slow services."""
     drain = application.settings.get(DRAIN_SETTING)
     if drain.updated_at is None:
         application.settings.set(DRAIN_SETTING, DRAIN_SECONDS)
-    stopping = threading.Event()
-    follow = threading.Thread(
-        target=_follow_projects, args=(invocation, application, stopping), name="demo-projects"
+    running = RunningDemo(
+        application=application, folder=workspace.folder, stopping=threading.Event()
+    )
+    continued = threading.Thread(
+        target=_after_start, args=(invocation, workspace, running), name="demo-after-start"
     )
     with _page_served(invocation, application, listen=listen) as url:
-        follow.start()
+        continued.start()
         try:
             yield url
         finally:
-            stopping.set()
-            follow.join()
+            running.stopping.set()
+            continued.join()
+
+
+def _after_start(invocation: Invocation, workspace: DemoWorkspace, running: RunningDemo) -> None:
+    for part in workspace.parts:
+        try:
+            part.after_start(running)
+        except TsuzukiError as problem:
+            warn(invocation, f"the demo is incomplete: {problem.message}")
 
 
 @contextmanager
@@ -172,76 +194,51 @@ def _page_served(
 
 
 def _greet(
-    invocation: Invocation, services: Any, application: "Application", url: str | None
+    invocation: Invocation,
+    workspace: DemoWorkspace,
+    ports: Mapping[str, int],
+    application: "Application",
+    url: str | None,
 ) -> None:
     """Start each job once, and say where to look."""
-    for name in RUN_AT_START:
-        _start(application, name)
+    for job in (NIGHTLY_REPORT, *(job for part in workspace.parts for job in part.run_at_start)):
+        start_job(application, job)
     application.events.emit(VISITOR, {"name": "the first visitor"})
-    _tell(invocation, services, str(url), is_open=application.owner_mode() is OwnerMode.OPEN)
-
-
-def _start(application: "Application", name: str) -> None:
-    from tsuzuki.services.runs import Request
-
-    with suppress(NotFound):  # taken out of the file
-        application.runs.start(Request(job=name))
-
-
-def _follow_projects(
-    invocation: Invocation, application: "Application", stopping: threading.Event
-) -> None:
-    """Once: a target that was removed later stays removed. Then the commits are collected."""
-    commits = commits_service(application).commits
-    done = invocation.cwd / FOLLOWED
-    try:
-        if not done.exists():
-            root = application.jobs.get(CODE_INDEX).spec.options["roots"][0]
-            commits.sync_projects()
-            for project in (root, *PROJECTS):
-                if stopping.is_set():
-                    return
-                commits.add_target(project, None, base=invocation.cwd)
-            done.touch()
-        _start(application, COMMITS)
-    except TsuzukiError as problem:
-        warn(invocation, f"the commits of the demo are not followed: {problem.message}")
-
-
-def _tell(invocation: Invocation, services: Any, url: str, *, is_open: bool) -> None:
-    ports = {name: services.ports[name] for name in sorted(services.ports)}
-    started = {"url": url, "folder": str(invocation.cwd), "ports": ports}
+    started = {"url": url, "folder": str(workspace.folder), "ports": dict(sorted(ports.items()))}
     emit(invocation, started, columns=[Column("url", "WEB PAGE"), Column("folder")])
-    articles = f"http://127.0.0.1:{ports['feeds']}/_sandbox/articles"
-    article = """'{"feed": "/en/feed.xml", "title": "My news", "text": "It rained. It stopped."}'"""
-    tries = (
-        (f"{url}/commits", "who committed when"),
-        (f"{url}/books", "a search that used up its quota, and when it goes on"),
-        (f"{url}/feeds", "what was posted, and what waits for your approval"),
-        (f"{url}/index", "search the source code"),
-        (f"{url}/failures", "the attempt that failed; its retry succeeded"),
-    )
-    commands = (
-        ("tsuzuki run ls", "the same at the command line"),
-        (
-            "tsuzuki job run nightly-report --watch",
-            "the first attempt fails; it says how to watch the retry, which succeeds",
-        ),
-        (f'tsuzuki event emit {VISITOR} --payload \'{{"name": "you"}}\'', "starts a job"),
-        (f"curl -d {article} {articles}", "posted within a minute"),
-    )
     say(invocation, "")
-    say(invocation, "Look at:")
-    for address, meaning in tries:
-        say(invocation, f"  {address:<{max(len(one) for one, _ in tries)}}  {meaning}")
-    say(invocation, f"Try in another terminal, after {directions(invocation)}:")
-    for command, meaning in commands:
-        say(invocation, f"  # {meaning}")
-        say(invocation, f"  {command}")
-    if is_open:
+    _tell_pages(invocation, workspace, str(url))
+    _tell_commands(invocation, workspace, ports)
+    if application.owner_mode() is OwnerMode.OPEN:
         say(
             invocation,
             "The page is open to every account of this machine, which can also run commands as you"
             " (web.owner_mode in tsuzuki.yaml).",
         )
     say(invocation, "^C stops all of it. The folder stays, and the next start goes on.")
+
+
+def _tell_pages(invocation: Invocation, workspace: DemoWorkspace, url: str) -> None:
+    pages = {path: meaning for part in workspace.parts for path, meaning in part.look_at.items()}
+    pages["/failures"] = "the attempt that failed; its retry succeeded"
+    width = len(url) + max(map(len, pages))
+    say(invocation, "Look at:")
+    for path, meaning in pages.items():
+        say(invocation, f"  {url + path:<{width}}  {meaning}")
+
+
+def _tell_commands(
+    invocation: Invocation, workspace: DemoWorkspace, ports: Mapping[str, int]
+) -> None:
+    commands = {
+        "tsuzuki run ls": "the same at the command line",
+        f"tsuzuki job run {NIGHTLY_REPORT} --watch": "the first attempt fails; it says how to watch the retry,"
+        " which succeeds",
+        f'tsuzuki event emit {VISITOR} --payload \'{{"name": "you"}}\'': "starts a job",
+    }
+    for part in workspace.parts:
+        commands |= {command.format(**ports): told for command, told in part.commands.items()}
+    say(invocation, f"Try in another terminal, after {directions(invocation)}:")
+    for command, meaning in commands.items():
+        say(invocation, f"  # {meaning}")
+        say(invocation, f"  {command}")

@@ -5,19 +5,17 @@ two is continued by the next one. A folder with a `tsuzuki.yaml` and no record i
 """
 
 import json
-import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from tsuzuki.cli.demo_part import DemoContext, DemoPart, DemoServer
+from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError, Conflict, FileUnusable
-from tsuzuki.model.import_string import load
 
 FILE_NAME = "tsuzuki.yaml"
 RECORD = Path(".tsuzuki") / "demo.json"
-HOURS = 24
-EASTERNMOST_HOURS = 14
 NIGHTLY = """\
 # The nightly report. Its first attempt finds the archive closed, and the retry succeeds.
 echo "Report of $TSUZUKI_JOB, run $TSUZUKI_RUN_ID, attempt $TSUZUKI_ATTEMPT"
@@ -31,7 +29,7 @@ if [ "$TSUZUKI_ATTEMPT" -lt 2 ]; then
 fi
 echo "3 parts written to the archive"
 """
-TEMPLATE = """\
+HEAD = """\
 # yaml-language-server: $schema=tsuzuki.schema.json
 # The demo of Tsuzuki. All services in it are stand-ins on this machine, started by `tsuzuki demo`.
 # Change it as you like: a running demo applies what you save.
@@ -41,78 +39,15 @@ timezone: UTC
 
 web:
   owner_mode: open              # no sign-in: for a demo only, because every account of this machine has all rights
-
-commits:
-  gitlab:
-    url: http://127.0.0.1:{gitlab}
-    token: ${{SANDBOX_GITLAB_TOKEN:-sandbox-token}}
-
-books:
-  base_url: http://127.0.0.1:{books}/books/v1
-  api_key: ${{SANDBOX_BOOKS_KEY:-sandbox-key}}
-  daily_limit: 8                # calls a day; the search below needs thirteen
-  quota_zone: {quota_zone}       # whose day ends soon after the first start, so that you see it go on
-  mail:
-    host: 127.0.0.1
-    port: {mail}
-    encryption: none
-    from: Tsuzuki <tsuzuki@localhost>
-    to: [you@localhost]
-
-feeds:
-  private_hosts: [127.0.0.1]
-  models:
-    default: {{provider: extractive}}   # no model: the first sentences are the summary
-  accounts:
-    default:
-      type: mastodon
-      base_url: http://127.0.0.1:{mastodon}
-      access_token: ${{SANDBOX_MASTODON_TOKEN:-sandbox-token}}
-
-jobs:
-  commits:
-    description: Continue the commits of every project
-    type: commits
-    schedule: {{every: 5m}}
-
-  code-index:
-    description: Keep the definitions of a source tree
-    type: codeindex
-    roots: [{root}]
-    schedule: {{every: 10m}}
-
-  news-bot:
-    description: Post each new article once
-    type: feeds
-    schedule: {{every: 1m}}
-    feeds:
-      town:
-        url: http://127.0.0.1:{feeds}/en/feed.xml
-        backfill: all
-        fetch_every: 30s
-        caps: {{per_run: 10, per_hour: 100, per_day: 1000}}
-      ministry:
-        url: http://127.0.0.1:{feeds}/news.rdf
-        language: ja
-        backfill: 3
-        silent_after: 30d
-        hold: true              # each post waits for a person: the page Feeds, or tsuzuki feeds approve
-
-  new-books:
-    description: Follow a search, and mail what is new
-    type: books
-    queries: ["subject:astronomy"]
-    max_per_run: 400
-    mail_limit: 10
-    schedule: {{every: 15m}}
-
+"""
+COMMAND_JOBS = """\
   nightly-report:
     description: A command whose first attempt fails
     command: [sh, nightly.sh]
-    schedule: {{daily_at: "02:30"}}
+    schedule: {daily_at: "02:30"}
     timeout: 10m
     max_retries: 3
-    backoff: {{initial: 3s}}
+    backoff: {initial: 3s}
 
   greet-visitor:
     description: Waits for the event visitor.came
@@ -126,17 +61,18 @@ class DemoRecord:
     """What the first start wrote down."""
 
     since: datetime
-    ports: Mapping[str, int] | None
+    ports: Mapping[str, int]
 
 
 class DemoWorkspace:
-    """The demo in `folder`, which need not exist yet."""
+    """The demo in `folder`, which need not exist yet, with the part of each collector."""
 
-    def __init__(self, folder: Path, *, now: datetime) -> None:
+    def __init__(self, folder: Path, *, parts: Iterable[DemoPart], clock: Clock) -> None:
         self.folder = folder
-        self._now = now
         self.file = folder / FILE_NAME
-        self.repositories = folder / "gitlab"
+        self.parts = tuple(parts)
+        self._clock = clock
+        self._now = clock.now()
 
     def refuse_if_not_a_demo(self) -> None:
         if self.file.exists() and not (self.folder / RECORD).exists():
@@ -147,18 +83,25 @@ class DemoWorkspace:
             )
 
     def make_folder(self) -> None:
-        """The folder with its repositories; `.gitignore` keeps it out of a repository around it."""
+        """The folder with the files that parts need; `.gitignore` keeps it out of a repository around it."""
         try:
             (self.folder / RECORD).parent.mkdir(parents=True, exist_ok=True)
             _write_if_missing(self.folder / ".gitignore", "*\n")
-            make = load("tsuzuki.sandbox.demo.repositories:make_gitlab_repositories")
-            make(self.repositories, now=self.record().since)
+            for part in self.parts:
+                part.prepare(self.context())
         except OSError as problem:
             raise FileUnusable(
                 f"the folder {self.folder} cannot be made: {problem.strerror}",
                 hint="Name a folder you may write to: tsuzuki demo FOLDER",
                 code="folder_unwritable",
             ) from problem
+
+    def context(self) -> DemoContext:
+        return DemoContext(folder=self.folder, since=self.record().since, clock=self._clock)
+
+    def servers(self) -> Sequence[DemoServer]:
+        context = self.context()
+        return [server for part in self.parts for server in part.servers(context)]
 
     def record(self) -> DemoRecord:
         """That of the first start; before it, one without ports."""
@@ -169,7 +112,7 @@ class DemoWorkspace:
                 since=datetime.fromisoformat(said["since"]), ports=dict(said["ports"])
             )
         except FileNotFoundError:
-            return DemoRecord(since=self._now, ports=None)
+            return DemoRecord(since=self._now, ports={})
         except (ValueError, KeyError, TypeError) as problem:
             raise ConfigurationError(
                 f"{file} is not what the demo wrote",
@@ -177,42 +120,27 @@ class DemoWorkspace:
                 code="demo_record",
             ) from problem
 
-    def write(self, ports: Mapping[str, int], *, root: Path) -> None:
+    def write(self, ports: Mapping[str, int]) -> None:
         """Write what is missing: the record, the script of a job, the schema, and at last the file."""
         from tsuzuki.wiring.application import file_schema
 
-        since = self.record().since
-        record = {"since": since.isoformat(), "ports": dict(ports)}
+        record = {"since": self.record().since.isoformat(), "ports": dict(ports)}
         _write_if_missing(self.folder / RECORD, json.dumps(record))
         _write_if_missing(self.folder / "nightly.sh", NIGHTLY)
         _write_if_missing(self.folder / "tsuzuki.schema.json", file_schema())
-        zone = zone_near_midnight(self._now)
-        text = TEMPLATE.format(**ports, root=json.dumps(str(root)), quota_zone=zone)
-        _write_if_missing(self.file, text)
+        _write_if_missing(self.file, self.file_text(ports))
 
-    def source_tree(self) -> Path:
-        """A small repository of the demo. Not one of the person's: every account of the machine can see the page."""
-        project = self.folder / "project"
-        load("tsuzuki.sandbox.demo.repositories:make_project")(project, now=self.record().since)
-        return project
-
-
-def require_git() -> None:
-    if shutil.which("git") is None:
-        raise ConfigurationError(
-            "the demo needs the git program, and there is none on the PATH",
-            hint="Install git, and start the demo again.",
-            code="git_missing",
+    def file_text(self, ports: Mapping[str, int]) -> str:
+        """The text of `tsuzuki.yaml`: a section and a job of each part, and two commands."""
+        context = self.context()
+        values = [{**ports, **part.values(context)} for part in self.parts]
+        sections = [
+            part.section.format(**own) for part, own in zip(self.parts, values, strict=True)
+        ]
+        jobs = [part.job.format(**own) for part, own in zip(self.parts, values, strict=True)]
+        return "\n".join(
+            [HEAD, *filter(None, sections), "jobs:\n" + "\n".join([*jobs, COMMAND_JOBS])]
         )
-
-
-def zone_near_midnight(now: datetime) -> str:
-    """A zone whose day ends at the next full hour."""
-    ahead = HOURS - 1 - now.hour
-    if ahead > EASTERNMOST_HOURS:
-        ahead -= HOURS
-    # The signs of these names are those of POSIX: west is positive.
-    return "Etc/GMT" if ahead == 0 else f"Etc/GMT{-ahead:+d}"
 
 
 def _write_if_missing(path: Path, text: str) -> None:

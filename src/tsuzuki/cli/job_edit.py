@@ -45,13 +45,13 @@ def add(invocation: Invocation, /, name: str | None, dry_run: bool, **said: Any)
     """Add a job to the file and to the database.
 
     What stands behind -- is the command, word by word. Without a schedule or an event the job
-    runs by hand only. At a terminal you are asked for what is missing.
+    runs by hand only. At a terminal you are asked for what is missing, with --type also for the
+    keys of that kind of job.
 
     \b
     tsuzuki job add hello --every 10m -- echo "hello there"
     tsuzuki job add report --python reports.weekly:send --schedule "weekly on monday at 09:00"
     tsuzuki job add backup --command "pg_dump -f out.dump" --daily-at 02:30 --timezone Asia/Tokyo
-    tsuzuki job add --type books
     """
     changes = changes_of(said)
     if not can_ask():

@@ -53,6 +53,16 @@ def dotted_key(text: str) -> KeyPath:
     return path
 
 
+class KindOption(click.Option):
+    """Lists the kinds of the installed collectors in the help, and looks them up only there."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from tsuzuki.wiring.collectors import collector_records
+
+        names, text = super().get_help_record(ctx) or ("", "")
+        return names, f"{text}: {', '.join(sorted(collector_records().usable))}."
+
+
 _OPTIONS = (
     click.option("--description", metavar="TEXT", help="What the job is for."),
     click.option("--command", metavar="TEXT", help="The command, split into words; no shell."),
@@ -60,8 +70,9 @@ _OPTIONS = (
     click.option(
         "--type",
         "kind",
+        cls=KindOption,
         metavar="KIND",
-        help="Another kind of job: books, codeindex, commits, feeds.",
+        help="Kind of job instead of a command",
         shell_complete=job_kinds,
     ),
     click.option(

@@ -16,6 +16,8 @@ from tsuzuki.model.import_string import load
 DEFAULT_PORT = 8940
 TOKEN_VARIABLE = "TSUZUKI_MCP_TOKEN"  # noqa: S105 -- the name of a variable
 TOKEN_LENGTH_MIN = 16
+TOOL_SETS: tuple[str, ...] = (*load("tsuzuki.mcp.presets:presets")(),)
+"""Those of the installed collectors first. This module is only imported for `tsuzuki mcp`, which needs them anyway."""
 
 
 @click.command(cls=Command)
@@ -26,9 +28,9 @@ TOKEN_LENGTH_MIN = 16
 )
 @click.option(
     "--tools",
-    type=click.Choice(["code", "runs", "all"]),
-    default="code",
-    help="Which tools to offer: for source code, for the runs of a workspace, or both.",
+    type=click.Choice(TOOL_SETS),
+    default=TOOL_SETS[0],
+    help="Tools to offer: one set, or all.",
 )
 @click.option("--http", is_flag=True, help="Serve HTTP on 127.0.0.1 instead of stdin and stdout.")
 @click.option(
@@ -51,9 +53,9 @@ def mcp(
     port: int | None,
     is_open: bool,
 ) -> None:
-    """Serve coding agents: the source code of a tree, the runs of a workspace.
+    """Serve tools to coding agents over the Model Context Protocol (MCP).
 
-    An agent starts it itself, and speaks to it on stdin and stdout. Only the tools for runs need a workspace. With
+    An agent starts this command and talks to it on stdin and stdout. Only the tools for runs need a workspace. With
     --http, a client sends the token that is printed; TSUZUKI_MCP_TOKEN sets one that stays the same.
 
     \b

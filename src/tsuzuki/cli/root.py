@@ -75,7 +75,7 @@ COMMANDS: dict[str, LazyCommand] = {
     ),
     "mcp": LazyCommand(
         "tsuzuki.cli.mcp:mcp",
-        "Serve coding agents: the source code of a tree, the runs of a workspace.",
+        "Serve tools to coding agents over the Model Context Protocol (MCP).",
     ),
     "sandbox": LazyCommand(
         "tsuzuki.cli.sandbox:sandbox",

@@ -33,7 +33,7 @@ ENDED = [Column("state"), Column("runs", align="right")]
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="List what is due and leave it due. Due books jobs collect, and send nothing.",
+    help="List due jobs and leave them due. Jobs that support a dry run do their work and send nothing.",
 )
 @click.pass_obj
 def run_due(
@@ -46,8 +46,8 @@ def run_due(
 ) -> None:
     """Run everything that is due, then end.
 
-    With --dry-run, jobs are only listed and stay due. Jobs whose kind can work without sending anything (books) are
-    run that way: they collect, and no mail is sent. A scheduled job of such a kind that has never run counts as due.
+    With --dry-run, due jobs are only listed and stay due. Jobs whose kind supports a dry run do their work, and send
+    nothing. A scheduled job of such a kind that has never run counts as due.
 
     Exit code 1 if a run did not succeed, 6 if another process leads already.
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from tsuzuki.mcp.answer import ToolAnswer, masked, refusal
 from tsuzuki.mcp.arguments import checked_arguments, next_call
-from tsuzuki.mcp.tool import Call, Progress, ServerState, Tool, ToolFunction
-from tsuzuki.model.errors import TsuzukiError, extra_missing
+from tsuzuki.mcp.tool import Call, Progress, ServerState, Tool
+from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.suggestion import did_you_mean
 
 REFUSAL_BUDGET = 500
@@ -51,7 +51,7 @@ def _answer(
         state.require(tool.right)
         checked = checked_arguments(tool, arguments or {})
         call = Call(tool=tool, arguments=checked, state=state, progress=progress)
-        return _loaded(tool)(call)
+        return tool.load()(call)
     except TsuzukiError as problem:
         place = f"{problem.place}: " if problem.place else ""
         told, hint = f"{problem.specific_code}: {place}{problem.message}", problem.hint
@@ -62,14 +62,3 @@ def _answer(
     if state.mask is not None:  # before it is cut: what is left of a secret would not be recognised
         told, hint = state.mask.text(told), None if hint is None else state.mask.text(hint)
     return refusal(told, hint, budget=call.budget if call else REFUSAL_BUDGET)
-
-
-def _loaded(tool: Tool) -> ToolFunction:
-    try:
-        return tool.load()
-    except ModuleNotFoundError as missing:
-        if not (missing.name or "").startswith(("tree_sitter", "pathspec")):
-            raise
-        raise extra_missing(
-            "code cannot be indexed: the parsers are not installed", extra="codeindex"
-        ) from None

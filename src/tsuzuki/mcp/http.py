@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ import anyio
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Receive, Scope, Send
 
-from tsuzuki.mcp.presets import PRESETS
-from tsuzuki.mcp.runs.workspace import ServedWorkspace
+from tsuzuki.mcp.presets import presets
 from tsuzuki.mcp.server import ToolServer
 from tsuzuki.mcp.tool import ServerState
+from tsuzuki.mcp.tool_set import ToolSet
 from tsuzuki.model.access import Principal
+from tsuzuki.model.import_string import load
 from tsuzuki.wiring.application import Application
 
 CALLS_MAX = 32
@@ -27,9 +29,6 @@ CALLS_MAX = 32
 
 CALLS_OF_PRINCIPAL_MAX = 8
 """How many of them one principal has; its further ones wait, and leave the rest to others."""
-
-PRESETS_SERVED = {name: replace(preset, warm_up=()) for name, preset in PRESETS.items()}
-"""Nothing is warmed up: a request knows no tree before it is asked about one."""
 
 
 class HttpTools:
@@ -47,8 +46,11 @@ class HttpTools:
         self, preset: str, principal: Principal, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Answer one request, as the principal that it was authenticated as."""
-        state = self._state(principal)
-        tools = ToolServer(PRESETS_SERVED[preset], state, threads=self._threads)
+        tool_set = replace(
+            presets()[preset], warm_up=()
+        )  # each request has its own state, and is soon over
+        state = self._state(principal, tool_set)
+        tools = ToolServer(tool_set, state, threads=self._threads)
         manager = StreamableHTTPSessionManager(
             app=tools.server, stateless=True, max_request_body_size=self._body_bytes_max
         )
@@ -72,7 +74,7 @@ class HttpTools:
         """End the calls that wait."""
         self._is_closing.set()
 
-    def _state(self, principal: Principal) -> ServerState:
+    def _state(self, principal: Principal, tool_set: ToolSet) -> ServerState:
         application = self._application.acting_as(principal.actor)
         return ServerState(
             environ={},
@@ -82,14 +84,12 @@ class HttpTools:
             mask=application.mask,
             is_closing=self._is_closing,
             makers={
-                "workspace": lambda: ServedWorkspace(application),
-                "code": lambda: _job_indexes(application),
+                part: partial(_made, target, application)
+                for part, target in tool_set.makers.items()
             },
         )
 
 
-def _job_indexes(application: Application) -> Any:
-    """Loaded with the first question about code: the parsers need not be installed."""
-    from tsuzuki.mcp.code.job_indexes import JobIndexes  # noqa: PLC0415 -- see above
-
-    return JobIndexes(application.service("codeindex"))
+def _made(target: str, application: Application) -> Any:
+    """What a function or class by import string makes of the application."""
+    return load(target)(application)

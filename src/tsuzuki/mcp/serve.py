@@ -19,7 +19,7 @@ import anyio
 import uvicorn
 from mcp.server.stdio import stdio_server
 
-from tsuzuki.mcp.presets import PRESETS
+from tsuzuki.mcp.presets import presets
 from tsuzuki.mcp.server import ToolServer
 from tsuzuki.mcp.tool import ServerState
 from tsuzuki.model.errors import Conflict
@@ -50,7 +50,7 @@ def serve_stdio(preset: str, state: ServerState) -> None:
     """Serve the client that started us, until it is gone."""
     _log_to_stderr()
     try:
-        anyio.run(_serve_stdio, ToolServer(PRESETS[preset], state), state)
+        anyio.run(_serve_stdio, ToolServer(presets()[preset], state), state)
     finally:
         state.close()
 
@@ -122,7 +122,7 @@ async def _serve_http(server: uvicorn.Server, listener: socket.socket) -> bool:
 
 def http_app(preset: str, state: ServerState) -> "Starlette":
     """The application that answers at `/mcp`. Host and Origin must be those of this machine."""
-    return app_of(ToolServer(PRESETS[preset], state).server)
+    return app_of(ToolServer(presets()[preset], state).server)
 
 
 def app_of(server: "Server[Any]") -> "Starlette":

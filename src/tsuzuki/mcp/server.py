@@ -1,4 +1,4 @@
-"""The server object: lists the tools of a preset, and calls each in a thread of its own.
+"""The server object: lists the tools of a set, and calls each in a thread of its own.
 
 The SDK's low-level server is used: the other one drops arguments that a tool does not have.
 """
@@ -6,7 +6,6 @@ The SDK's low-level server is used: the other one drops arguments that a tool do
 import logging
 import threading
 from functools import partial
-from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
@@ -27,9 +26,10 @@ from mcp_types import Tool as ListedTool
 
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.calls import answer_call, listed_tools
-from tsuzuki.mcp.presets import Preset
 from tsuzuki.mcp.tasks import serve_tasks
 from tsuzuki.mcp.tool import Progress, ServerState, Tool
+from tsuzuki.mcp.tool_set import ToolSet
+from tsuzuki.model.import_string import load
 
 PROGRESS_SECONDS = 2.0
 """Clients end a call of which they hear nothing; the shortest limit we know is much longer."""
@@ -43,28 +43,28 @@ _log = logging.getLogger(__name__)
 
 
 class ToolServer:
-    """The tools of one preset, for any number of connections. `server` is what a transport runs."""
+    """The tools of one set, for any number of connections. `server` is what a transport runs."""
 
     def __init__(
-        self, preset: Preset, state: ServerState, *, threads: anyio.CapacityLimiter | None = None
+        self, tool_set: ToolSet, state: ServerState, *, threads: anyio.CapacityLimiter | None = None
     ) -> None:
-        self._preset = preset
+        self._tool_set = tool_set
         self._state = state
         self._threads = threads
-        self._is_warm = not preset.warm_up
+        self._is_warm = not tool_set.warm_up
         is_for_all = state.principal is None
         cached = CacheHint(ttl_ms=LIST_CACHE_MS, scope="public" if is_for_all else "private")
         self.server: Server[Any] = Server(
             "tsuzuki",
             version=version("tsuzuki"),
-            instructions=preset.instructions,
+            instructions=tool_set.instructions,
             cache_hints={"tools/list": cached},
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
         )
-        if preset.tasks is not None:
-            make = partial(_made, preset.tasks, state)
-            serve_tasks(self.server, make, started_by=preset.task_tools)
+        if tool_set.tasks is not None:
+            make = partial(_made, tool_set.tasks, state)
+            serve_tasks(self.server, make, started_by=tool_set.task_tools)
 
     async def _list_tools(
         self, _context: ServerRequestContext[Any], _params: PaginatedRequestParams | None
@@ -75,7 +75,7 @@ class ToolServer:
             timer.daemon = True
             timer.start()
         return ListToolsResult(
-            tools=[listed(one) for one in listed_tools(self._preset.tools, self._state)]
+            tools=[listed(one) for one in listed_tools(self._tool_set.tools, self._state)]
         )
 
     async def _call_tool(
@@ -84,7 +84,7 @@ class ToolServer:
         progress = Progress()
         work = partial(
             answer_call,
-            self._preset.tools,
+            self._tool_set.tools,
             params.name,
             params.arguments,
             state=self._state,
@@ -99,7 +99,7 @@ class ToolServer:
         return result_of(answer)
 
     def _warm_up(self) -> None:
-        for target in self._preset.warm_up:
+        for target in self._tool_set.warm_up:
             try:
                 _made(target, self._state)
             except Exception:  # noqa: BLE001 -- the first call says what is wrong
@@ -108,8 +108,7 @@ class ToolServer:
 
 def _made(target: str, state: ServerState) -> Any:
     """What a function or class by import string makes of the server's state."""
-    module_name, _, attribute = target.partition(":")
-    return getattr(import_module(module_name), attribute)(state)
+    return load(target)(state)
 
 
 async def tell_progress(session: ServerSession, progress: Progress) -> None:

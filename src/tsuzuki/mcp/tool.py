@@ -3,11 +3,11 @@
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tsuzuki.model.access import Principal, Right
+from tsuzuki.model.import_string import load
 
 if TYPE_CHECKING:
     from tsuzuki.mcp.answer import ToolAnswer
@@ -49,6 +49,8 @@ class Tool:
     """Whether clients that hide tools behind a search are asked to show it from the start."""
 
     is_listed: bool = True
+    resolve: Callable[[str], Any] = field(default=load, repr=False)
+    """Imports what `function` names. For a collector's tool it is `Collector.load`, which reports a missing extra."""
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -61,8 +63,8 @@ class Tool:
         }
 
     def load(self) -> "ToolFunction":
-        module_name, _, attribute = self.function.partition(":")
-        function: ToolFunction = getattr(import_module(module_name), attribute)
+        """The function that answers a call. Raises `ConfigurationError` if the collector's extra is not installed."""
+        function: ToolFunction = self.resolve(self.function)
         return function
 
 
@@ -106,7 +108,7 @@ ToolFunction = Callable[[Call], "ToolAnswer"]
 
 @dataclass(frozen=True, kw_only=True)
 class ServerState:
-    """What all calls to one server share. Parts that the presets need are made once, when first asked for."""
+    """What all calls to one server share. Parts that tools need are made once, when first asked for."""
 
     environ: Mapping[str, str] = field(repr=False)
     cwd: Path
@@ -117,7 +119,7 @@ class ServerState:
     """Whether questions about other trees are refused, because other users may ask."""
 
     sources: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """What a workspace's configuration is read from, for presets that need one."""
+    """What a workspace's configuration is read from, for tools that need one."""
 
     principal: Principal | None = None
     """For whom the calls act; None: for the user who started the server, with every right."""
@@ -129,7 +131,7 @@ class ServerState:
     """Set when the server ends: calls that wait stop waiting, or the process would linger."""
 
     makers: Mapping[str, Callable[[], Any]] = field(default_factory=dict, repr=False)
-    """What makes a part, by its name, where that is not the preset's own function."""
+    """What makes a part, by its name, where that is not the tools' own function."""
 
     _parts: dict[str, Any] = field(default_factory=dict, repr=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)

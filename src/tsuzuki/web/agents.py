@@ -8,13 +8,15 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
-from fastapi import Request, Response
+from fastapi import Query, Request, Response
+from pydantic import AfterValidator
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Message, Receive, Scope, Send
 
+from tsuzuki.mcp.presets import presets
 from tsuzuki.model.errors import Interrupted, TsuzukiError, extra_missing
 from tsuzuki.services.read_limit import READ_SECONDS, limited_reads
 from tsuzuki.web.idempotency import NOT_KEPT
@@ -30,6 +32,19 @@ if TYPE_CHECKING:
     from tsuzuki.mcp.http import HttpTools
 
 router = api_router("agents", prefix="")
+
+DEFAULT_TOOLS = next(iter(presets()))
+
+
+def _known_tools(name: str) -> str:
+    if name not in presets():
+        raise ValueError(f"there is no tool set {name!r}: use one of {', '.join(presets())}")
+    return name
+
+
+ToolSetName = Annotated[
+    str, AfterValidator(_known_tools), Query(json_schema_extra={"enum": [*presets()]})
+]
 
 ACCESS_CHECK_SECONDS = 1.0
 Answer = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -102,7 +117,7 @@ class Agents:
         },
     },
 )
-async def call_tools(request: Request, tools: Literal["code", "runs", "all"] = "code") -> Response:
+async def call_tools(request: Request, tools: ToolSetName = DEFAULT_TOOLS) -> Response:
     """The tools for coding agents: a message of the Model Context Protocol. `tools` says which are offered; of
     these the principal is shown those that it has the right to call."""
     check_no_other_site(request.headers, request.scope["scheme"])

@@ -7,7 +7,7 @@ from functools import partial
 from importlib.metadata import version
 
 import anyio.to_thread
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
@@ -16,17 +16,10 @@ from tsuzuki.model.errors import NotFound, TsuzukiError
 from tsuzuki.web import agents, documents, health, hooks, sign_in
 from tsuzuki.web.api import (
     audit,
-    books,
     bulk,
-    code_answers,
-    codeindex,
-    commit_reports,
-    commits,
     database,
     events,
     failures,
-    feed_items,
-    feeds,
     jobs,
     me,
     run_logs,
@@ -58,6 +51,7 @@ from tsuzuki.web.stream.hub import Hub
 from tsuzuki.web.stream.source import source_of
 from tsuzuki.web.waiting import RunWaits
 from tsuzuki.wiring.application import Application
+from tsuzuki.wiring.collectors import collector_records
 
 THREADS_MAX = 12
 """How many requests use services at once; the pool of database connections is larger."""
@@ -79,13 +73,6 @@ NOUNS = (
     sessions,
     me,
     stream_route,
-    commits,
-    commit_reports,
-    books,
-    feeds,
-    feed_items,
-    codeindex,
-    code_answers,
 )
 
 
@@ -116,8 +103,10 @@ def build_app(
     app.state.lookups = SharedLookup()
     app.state.session_cookie = SessionCookie(installation)
     app.state.refusal_log = RefusalLog(SystemClock())
-    for noun in (*NOUNS, sign_in, agents, hooks, health, documents, assets):
-        app.routes.extend(noun.router.routes)
+    for router in (*(noun.router for noun in NOUNS), *_collector_routers()):
+        app.routes.extend(router.routes)
+    for part in (sign_in, agents, hooks, health, documents, assets):
+        app.routes.extend(part.router.routes)
     include_pages(app)
     app.routes.insert(0, RouteTable(app.routes))
     app.add_middleware(DirectStart, route=runs.START)
@@ -127,6 +116,11 @@ def build_app(
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(Exception, _answer_unexpected)
     return app
+
+
+def _collector_routers() -> list[APIRouter]:
+    usable = collector_records().usable.values()
+    return [collector.load(target) for collector in usable for target in collector.routes]
 
 
 @asynccontextmanager

@@ -98,6 +98,27 @@ class Collector:
     commands: Mapping[str, str] = field(default_factory=dict)
     """By name, a click command or group that `tsuzuki` gets."""
 
+    cursors: str | None = None
+    """For `tsuzuki job cursor`: a function of an `Application` that returns a `cli.job_cursor.Cursors`."""
+
+    routes: tuple[str, ...] = ()
+    """Routers of the HTTP API."""
+
+    topics: str | None = None
+    """A tuple of `web.stream.state_topic.StateTopic`: what streams of the HTTP API can be asked for."""
+
+    pages: str | None = None
+    """A `web.pages.extension.Pages`: screens, menu entries, templates, texts and styles of the web page."""
+
+    tools: str | None = None
+    """A `mcp.tool_set.ToolSet`: tools for coding agents."""
+
+    stand_ins: str | None = None
+    """A tuple of `sandbox.stand_in_kind.StandInKind`: servers that `tsuzuki sandbox` starts."""
+
+    demo: str | None = None
+    """A `cli.demo_part.DemoPart`: its section, its job and its stand-ins in `tsuzuki demo`."""
+
     def load(self, target: str) -> Any:
         """The object that an import string of this record names. Raises `ConfigurationError` if a library of the
         collector's extra is not installed."""

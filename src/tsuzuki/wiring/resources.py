@@ -7,12 +7,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from tsuzuki.collectors.kit.user_agent import set_contact
 from tsuzuki.config import Configuration
 from tsuzuki.engine.archive.log_archive import DeferredArchive, LogArchive
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination, connect
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.outward.user_agent import set_contact
 from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database, open_database
 from tsuzuki.wiring.collector import Collector, CollectorContext

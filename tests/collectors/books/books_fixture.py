@@ -11,11 +11,11 @@ from tsuzuki.collectors.books.collect import collect
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.queries.books import BookFilter, find
 from tsuzuki.collectors.books.queries.cursors import list_collect_cursors
+from tsuzuki.collectors.books.sandbox.google_books import GoogleBooks
 from tsuzuki.engine.worker.run_io import WorkerRunIO
 from tsuzuki.model.cursor import Cursor
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
-from tsuzuki.sandbox.google_books import GoogleBooks
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import runs

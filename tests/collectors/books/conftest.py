@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from tsuzuki.collectors.books.sandbox.google_books import GoogleBooks
 from tsuzuki.collectors.books.tables import COMPONENT
-from tsuzuki.sandbox.google_books import GoogleBooks
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database

@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.queries import books, outbox
-from tsuzuki.collectors.kit.outbox import OutboxState
+from tsuzuki.outward.outbox import OutboxState
 
 NOON = datetime(2026, 11, 2, 12, tzinfo=UTC)
 

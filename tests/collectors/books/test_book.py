@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tsuzuki.collectors.books.book import UNTITLED, Book, book_of, normalised_isbn13
-from tsuzuki.sandbox.google_books import volume
+from tsuzuki.collectors.books.sandbox.google_books import volume
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

@@ -11,15 +11,15 @@ from tsuzuki.collectors.books.collect import collect
 from tsuzuki.collectors.books.mail import MailUnsettled
 from tsuzuki.collectors.books.queries import outbox
 from tsuzuki.collectors.books.queries.outbox import Mail
+from tsuzuki.collectors.books.sandbox.google_books import volume, volumes
+from tsuzuki.collectors.books.sandbox.smtp import MailServer, Step
 from tsuzuki.collectors.books.service import Books
-from tsuzuki.collectors.kit.outbox import OutboxState
-from tsuzuki.collectors.kit.smtp import MailFailed, MailRefused
 from tsuzuki.config import Configuration
 from tsuzuki.model.errors import ConfigurationError, Conflict, Fenced
 from tsuzuki.model.run import RunRef
+from tsuzuki.outward.outbox import OutboxState
+from tsuzuki.outward.smtp import MailFailed, MailRefused
 from tsuzuki.sandbox.faults import Fault
-from tsuzuki.sandbox.google_books import volume, volumes
-from tsuzuki.sandbox.smtp import MailServer, Step
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.runs import Runs

@@ -4,10 +4,10 @@ import pytest
 
 from support.moving_clock import MovingClock
 from tsuzuki.collectors.books.query_set import compute_query_set_hash, short_hash
-from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnavailable
+from tsuzuki.collectors.books.sandbox.google_books import error_fault, limit_error, volume, volumes
 from tsuzuki.engine.executors.failures import failure_of
+from tsuzuki.outward.errors import SourceRefused, SourceUnavailable
 from tsuzuki.sandbox.faults import Fault, FaultKind
-from tsuzuki.sandbox.google_books import error_fault, limit_error, volume, volumes
 from tsuzuki.store.runs import runs
 
 from .books_fixture import BooksFixture

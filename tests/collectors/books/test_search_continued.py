@@ -13,15 +13,15 @@ from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.queries.cursors import reset_collect_cursors_by_job
 from tsuzuki.collectors.books.query_set import Search, compute_query_set_hash
 from tsuzuki.collectors.books.quota import CLOCKS_DIFFER
+from tsuzuki.collectors.books.sandbox.google_books import error_fault, old_limit_error, volumes
 from tsuzuki.collectors.books.search import Collected, SearchCollection
 from tsuzuki.collectors.books.source import Page
-from tsuzuki.collectors.kit.errors import OutOfQuota
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.cursor import StopReason
 from tsuzuki.model.errors import Conflict
 from tsuzuki.model.states import RunState
+from tsuzuki.outward.errors import OutOfQuota
 from tsuzuki.sandbox.faults import Fault, FaultKind
-from tsuzuki.sandbox.google_books import error_fault, old_limit_error, volumes
 
 from .books_fixture import BooksFixture
 

@@ -24,17 +24,17 @@ from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.options import BooksOptions
 from tsuzuki.collectors.books.query_set import Search
 from tsuzuki.collectors.books.quota import Allowance
+from tsuzuki.collectors.books.sandbox.google_books import GoogleBooks
 from tsuzuki.collectors.books.search import SearchCollection
 from tsuzuki.collectors.books.source import Page
 from tsuzuki.collectors.books.tables import COMPONENT
-from tsuzuki.collectors.kit.errors import (
+from tsuzuki.model.states import RunState
+from tsuzuki.outward.errors import (
     OutOfQuota,
     RateLimitedUntil,
     SourceRefused,
     SourceUnavailable,
 )
-from tsuzuki.model.states import RunState
-from tsuzuki.sandbox.google_books import GoogleBooks
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.schema.migrate import ENGINE
 from tsuzuki.store.sql.database import Database

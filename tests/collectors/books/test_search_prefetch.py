@@ -15,11 +15,11 @@ from tsuzuki.collectors.books import quota
 from tsuzuki.collectors.books.collect import collect
 from tsuzuki.collectors.books.options import BooksSection
 from tsuzuki.collectors.books.quota import Calls
+from tsuzuki.collectors.books.sandbox.google_books import volumes
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.faults import Fault, FaultKind
-from tsuzuki.sandbox.google_books import volumes
 from tsuzuki.store.sql.database import Database
 
 from .books_fixture import BooksFixture

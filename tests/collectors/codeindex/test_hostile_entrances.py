@@ -10,9 +10,9 @@ from support.waiting import wait_until
 from support.web_client import served_application
 from tsuzuki.cli import run_cli
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
+from tsuzuki.collectors.codeindex.tools.definitions import TOOLS
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.calls import answer_call
-from tsuzuki.mcp.code.definitions import CODE_TOOLS
 from tsuzuki.mcp.tool import Progress, ServerState
 
 from .hostile_trees import MARK, nested
@@ -68,7 +68,7 @@ def test_agents_start_nothing_of_a_tree(tree: Path, index_folder: Path) -> None:
     state = ServerState(environ={FOLDER_VARIABLE: str(index_folder)}, cwd=tree)
 
     def ask(name: str, /, **arguments: Any) -> ToolAnswer:
-        return answer_call(CODE_TOOLS, name, arguments, state=state, progress=Progress())
+        return answer_call(TOOLS.tools, name, arguments, state=state, progress=Progress())
 
     try:
         assert not ask("code_index_build").is_error

@@ -10,8 +10,8 @@ from support.commit_collection import Collecting, Crash, crash_after
 from support.git_histories import AWKWARD_BRANCH, lines, straight
 from tsuzuki.collectors.commits.queries import targets
 from tsuzuki.collectors.commits.queries.targets import Target
+from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import RepositoryBuilder
 from tsuzuki.collectors.commits.tables import NoteKind, ResultStatus
-from tsuzuki.sandbox.gitlab.repository_builder import RepositoryBuilder
 
 
 def notes(collecting: Collecting, run_id: str) -> list[NoteKind]:

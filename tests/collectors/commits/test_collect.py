@@ -11,9 +11,9 @@ from tsuzuki.collectors.commits.collect import select_targets
 from tsuzuki.collectors.commits.queries import ledger
 from tsuzuki.collectors.commits.source_git import GitSource
 from tsuzuki.collectors.commits.tables import ResultStatus
-from tsuzuki.collectors.kit.errors import RateLimited
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.errors import Fenced, Unreachable
+from tsuzuki.outward.errors import RateLimited
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from support.databases import all_components, opened
 from support.forked_program import ForkedProgram
 from support.git_histories import straight
 from support.workspace import Ended, Workspace
+from tsuzuki.collectors.commits.sandbox.gitlab import TOKEN, gitlab
+from tsuzuki.collectors.commits.sandbox.gitlab.api import GitLabApi
+from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import RepositoryBuilder
 from tsuzuki.sandbox.faults import Fault, FaultKind
-from tsuzuki.sandbox.gitlab import TOKEN, gitlab
-from tsuzuki.sandbox.gitlab.api import GitLabApi
-from tsuzuki.sandbox.gitlab.repository_builder import RepositoryBuilder
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.schema.migrate import Component
 

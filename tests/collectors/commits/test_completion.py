@@ -10,9 +10,9 @@ from support.commit_collection import Collecting, Crash, crash_after
 from support.git_histories import AWKWARD_BRANCH, lines, straight
 from tsuzuki.collectors.commits import completion, source_gitlab
 from tsuzuki.collectors.commits.queries import completions, ledger
+from tsuzuki.collectors.commits.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.collectors.commits.source_git import GitSource
 from tsuzuki.collectors.commits.tables import ResultStatus
-from tsuzuki.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.sql.database import Database
 

@@ -15,8 +15,8 @@ from tsuzuki.collectors.commits.git_log import PATH_CHARACTERS_MAX, parse_commit
 from tsuzuki.collectors.commits.git_program import Git
 from tsuzuki.collectors.commits.source import Range
 from tsuzuki.collectors.commits.source_git import GitSource
-from tsuzuki.collectors.kit.errors import SourceFailed
 from tsuzuki.model.clock import SystemClock
+from tsuzuki.outward.errors import SourceFailed
 
 FILES = 25_000
 SHA = b"a" * 40

@@ -12,10 +12,10 @@ from support import git_oracle
 from support.git_histories import wayward
 from tsuzuki.collectors.commits.git_program import Git
 from tsuzuki.collectors.commits.git_view import ObjectStore, bare_view, remove_left_views
+from tsuzuki.collectors.commits.sandbox.gitlab.repository import Repository
 from tsuzuki.collectors.commits.source import Range
 from tsuzuki.collectors.commits.source_git import GitSource
 from tsuzuki.model.clock import SystemClock
-from tsuzuki.sandbox.gitlab.repository import Repository
 
 ODD = {
     "core.attributesFile": "{place}/attributes",

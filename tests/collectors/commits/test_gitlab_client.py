@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from support.certificates import make_certificate
+from tsuzuki.collectors.commits.sandbox.gitlab import TOKEN
 from tsuzuki.collectors.commits.source_gitlab import GitLabHost
-from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnavailable
 from tsuzuki.model.clock import SystemClock
-from tsuzuki.sandbox.gitlab import TOKEN
+from tsuzuki.outward.errors import SourceRefused, SourceUnavailable
 
 
 @contextmanager

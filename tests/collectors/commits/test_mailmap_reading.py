@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from support.commit_collection import Collecting
+from tsuzuki.collectors.commits.sandbox.gitlab import TOKEN, gitlab
+from tsuzuki.collectors.commits.sandbox.gitlab.api import GitLabApi
+from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import RepositoryBuilder
 from tsuzuki.collectors.commits.tables import ResultStatus
 from tsuzuki.sandbox.faults import Fault, FaultKind
-from tsuzuki.sandbox.gitlab import TOKEN, gitlab
-from tsuzuki.sandbox.gitlab.api import GitLabApi
-from tsuzuki.sandbox.gitlab.repository_builder import RepositoryBuilder
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.sql.database import Database
 

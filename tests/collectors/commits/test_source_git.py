@@ -13,17 +13,17 @@ from support.git_histories import AWKWARD_BRANCH, odd_commits, straight, with_ra
 from tsuzuki.collectors.commits.git_errors import refusal
 from tsuzuki.collectors.commits.git_log import parse_commits
 from tsuzuki.collectors.commits.git_program import Git, GitOutput
+from tsuzuki.collectors.commits.sandbox.gitlab.repository import Repository
 from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Range
 from tsuzuki.collectors.commits.source_git import GitSource
-from tsuzuki.collectors.kit.errors import (
+from tsuzuki.engine.run_context import RunStopped
+from tsuzuki.model.clock import SystemClock
+from tsuzuki.outward.errors import (
     RateLimited,
     SourceFailed,
     SourceRefused,
     SourceUnavailable,
 )
-from tsuzuki.engine.run_context import RunStopped
-from tsuzuki.model.clock import SystemClock
-from tsuzuki.sandbox.gitlab.repository import Repository
 
 ABSENT = "0123456789" * 4
 

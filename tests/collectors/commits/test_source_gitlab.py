@@ -13,20 +13,20 @@ import pytest
 from support import git_oracle
 from support.git_histories import AWKWARD_BRANCH, straight, wayward
 from tsuzuki.collectors.commits import gitlab_client, source_gitlab
+from tsuzuki.collectors.commits.sandbox.gitlab import TOKEN, gitlab
+from tsuzuki.collectors.commits.sandbox.gitlab.api import GitLabApi
+from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import RepositoryBuilder
 from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Range, RangeLost
 from tsuzuki.collectors.commits.source_gitlab import GitLabHost, GitLabSource
-from tsuzuki.collectors.kit.errors import (
+from tsuzuki.model.clock import ManualClock, SystemClock
+from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.outward.errors import (
     RateLimited,
     SourceFailed,
     SourceRefused,
     SourceUnavailable,
 )
-from tsuzuki.model.clock import ManualClock, SystemClock
-from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.sandbox.faults import Fault, FaultKind
-from tsuzuki.sandbox.gitlab import TOKEN, gitlab
-from tsuzuki.sandbox.gitlab.api import GitLabApi
-from tsuzuki.sandbox.gitlab.repository_builder import RepositoryBuilder
 from tsuzuki.sandbox.server import StandIn
 
 ABSENT = "0123456789" * 4

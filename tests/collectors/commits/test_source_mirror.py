@@ -9,11 +9,11 @@ from support.commit_collection import Collecting
 from support.git_histories import lines, straight
 from tsuzuki.collectors.commits.git_program import Git, GitOutput
 from tsuzuki.collectors.commits.queries import projects
+from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import RepositoryBuilder
 from tsuzuki.collectors.commits.source_factory import SourceFactory, described, host_of, is_url
 from tsuzuki.collectors.commits.tables import NoteKind, ResultStatus
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import UsageError
-from tsuzuki.sandbox.gitlab.repository_builder import RepositoryBuilder
 
 
 @pytest.fixture

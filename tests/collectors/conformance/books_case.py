@@ -8,10 +8,15 @@ from pydantic import BaseModel
 
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.plugin import COLLECTOR
+from tsuzuki.collectors.books.sandbox.google_books import (
+    GoogleBooks,
+    error_fault,
+    old_limit_error,
+    volumes,
+)
+from tsuzuki.collectors.books.sandbox.smtp import MailServer
 from tsuzuki.sandbox.faults import Fault, FaultKind
-from tsuzuki.sandbox.google_books import GoogleBooks, error_fault, old_limit_error, volumes
 from tsuzuki.sandbox.server import StandIn
-from tsuzuki.sandbox.smtp import MailServer
 
 from .case import Case
 

@@ -44,7 +44,8 @@ class Case(ABC):
     @property
     def component(self) -> Component:
         assert self.collector.component is not None
-        return self.collector.component()
+        component: Component = self.collector.load(self.collector.component)
+        return component
 
     @property
     def components(self) -> tuple[Component, ...]:

@@ -14,9 +14,9 @@ from tsuzuki.collectors.commits.plugin import COLLECTOR
 from tsuzuki.collectors.commits.queries import projects, targets
 from tsuzuki.collectors.commits.queries.projects import NewProject
 from tsuzuki.collectors.commits.queries.targets import Target
+from tsuzuki.collectors.commits.sandbox.gitlab import gitlab
 from tsuzuki.collectors.commits.tables import ProjectKind
 from tsuzuki.sandbox.faults import Fault, FaultKind
-from tsuzuki.sandbox.gitlab import gitlab
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.sql.database import Database
 

@@ -10,11 +10,12 @@ from pydantic import BaseModel
 from support.shared_document_processes import share_document_processes
 from tsuzuki.collectors.feeds.options import FeedsOptions, FeedsSection
 from tsuzuki.collectors.feeds.plugin import COLLECTOR
+from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Feed, FeedSite
+from tsuzuki.collectors.feeds.sandbox.gemini import Gemini
+from tsuzuki.collectors.feeds.sandbox.mastodon import mastodon
+from tsuzuki.collectors.feeds.tables import COMPONENT
 from tsuzuki.sandbox.exchange import Request, Response
 from tsuzuki.sandbox.faults import Fault, FaultKind
-from tsuzuki.sandbox.feed_site import Article, Feed, FeedSite
-from tsuzuki.sandbox.gemini import Gemini
-from tsuzuki.sandbox.mastodon import mastodon
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.sql.database import Database
 
@@ -53,7 +54,7 @@ TIMES = frozenset(
 
 
 def _every_column(*tables: str) -> frozenset[str]:
-    columns = {table.name: table.c.keys() for table in COLLECTOR.component().metadata.sorted_tables}
+    columns = {table.name: table.c.keys() for table in COMPONENT.metadata.sorted_tables}
     return frozenset(f"{table}.{column}" for table in tables for column in columns[table])
 
 

@@ -53,7 +53,8 @@ class CaseRun:
         ended; a fenced one was ended already."""
         self.run.run_io.before, self.run.run_io.after = before, after
         try:
-            result = self.harness.case.collector.handler(self.harness.context)(self.context)
+            collector = self.harness.case.collector
+            result = collector.load(collector.handler)(self.harness.context, self.context)
         except BaseException:
             self.run.end(RunState.FAILED)
             raise

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from support.shared_document_processes import share_document_processes
+from tsuzuki.collectors.feeds.sandbox.feed_site import FeedSite
 from tsuzuki.collectors.feeds.tables import COMPONENT
-from tsuzuki.sandbox.feed_site import FeedSite
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database

@@ -13,15 +13,15 @@ from support.handler_runs import HandlerRun, define_job, start_run
 from support.observed_run_io import Act, ObservedRunIO, do_nothing
 from tsuzuki.collectors.feeds.collect import collect
 from tsuzuki.collectors.feeds.options import FeedsOptions, FeedsSection
+from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Feed, FeedSite
+from tsuzuki.collectors.feeds.sandbox.gemini import KEY, Gemini
+from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN, Mastodon, mastodon
 from tsuzuki.collectors.feeds.service import FeedsService
 from tsuzuki.collectors.feeds.tables import feed_posts, item_steps, items, waiting_items
 from tsuzuki.config import Configuration
 from tsuzuki.model.run import Run
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
-from tsuzuki.sandbox.feed_site import Article, Feed, FeedSite
-from tsuzuki.sandbox.gemini import KEY, Gemini
-from tsuzuki.sandbox.mastodon import TOKEN, Mastodon, mastodon
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.liveness import Liveness

@@ -12,11 +12,11 @@ from support.factories import WORKER, add_worker, take_lead
 from support.handler_runs import HandlerRun, define_job, start_run
 from tsuzuki.collectors.feeds.fetch import FeedFetcher, FetchSummary
 from tsuzuki.collectors.feeds.options import FeedsOptions, FeedsSection
+from tsuzuki.collectors.feeds.sandbox.feed_site import FeedSite
 from tsuzuki.collectors.feeds.tables import feeds, items
-from tsuzuki.collectors.kit.safe_download import SafeDownloader
 from tsuzuki.engine.worker.run_io import WorkerRunIO
 from tsuzuki.model.states import RunState
-from tsuzuki.sandbox.feed_site import FeedSite
+from tsuzuki.outward.safe_download import SafeDownloader
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.sql.database import Database

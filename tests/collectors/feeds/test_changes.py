@@ -6,10 +6,10 @@ import pytest
 
 from support.observed_run_io import Killed, kill_at
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
+from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Page
+from tsuzuki.collectors.feeds.sandbox.gemini import GeminiCase
+from tsuzuki.collectors.feeds.sandbox.mastodon import WriteCase
 from tsuzuki.sandbox.faults import Fault
-from tsuzuki.sandbox.feed_site import Article, Page
-from tsuzuki.sandbox.gemini import GeminiCase
-from tsuzuki.sandbox.mastodon import WriteCase
 
 from .feeds_fixture import FeedsFixture
 

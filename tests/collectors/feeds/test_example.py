@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from support.workspace import Workspace
-from tsuzuki.sandbox.feed_site.demo import make_demo
-from tsuzuki.sandbox.gemini import Gemini
-from tsuzuki.sandbox.mastodon import Mastodon, mastodon
+from tsuzuki.collectors.feeds.sandbox.feed_site.demo import make_demo
+from tsuzuki.collectors.feeds.sandbox.gemini import Gemini
+from tsuzuki.collectors.feeds.sandbox.mastodon import Mastodon, mastodon
 from tsuzuki.sandbox.server import StandIn
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "press-releases"

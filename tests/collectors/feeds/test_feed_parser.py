@@ -10,9 +10,9 @@ from tsuzuki.collectors.feeds import feed_parser
 from tsuzuki.collectors.feeds.entry import ParsedFeed
 from tsuzuki.collectors.feeds.feed_parser import SECONDS_MIN, SLOW_MAX, FeedParser
 from tsuzuki.collectors.feeds.parse import parse_feed
-from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnavailable
+from tsuzuki.collectors.feeds.sandbox.feed_site import Delivery, Feed, FeedSite
 from tsuzuki.engine.run_context import RunStopped
-from tsuzuki.sandbox.feed_site import Delivery, Feed, FeedSite
+from tsuzuki.outward.errors import SourceRefused, SourceUnavailable
 
 from .fetching import Fetching
 

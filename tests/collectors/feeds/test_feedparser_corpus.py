@@ -15,7 +15,7 @@ from tsuzuki.collectors.feeds.document import without_bombs
 from tsuzuki.collectors.feeds.document_encoding import as_utf8
 from tsuzuki.collectors.feeds.entry_reader import Draft, read_entry
 from tsuzuki.collectors.feeds.parse import _parse, parse_feed
-from tsuzuki.collectors.kit.errors import SourceFailed
+from tsuzuki.outward.errors import SourceFailed
 
 from .feedparser_corpus import TOO_YOUNG, Claim, Document, as_kept, documents
 

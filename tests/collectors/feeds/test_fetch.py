@@ -6,6 +6,14 @@ import pytest
 
 from support.moving_clock import MovingClock
 from tsuzuki.collectors.feeds.fetch import CUT_OFF
+from tsuzuki.collectors.feeds.sandbox.feed_site import (
+    Article,
+    Conditional,
+    Delivery,
+    EtagKind,
+    Feed,
+    FeedSite,
+)
 from tsuzuki.collectors.feeds.tables import (
     WaitingState,
     feed_items,
@@ -18,7 +26,6 @@ from tsuzuki.collectors.feeds.tables import (
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.errors import Fenced
 from tsuzuki.model.states import RunState
-from tsuzuki.sandbox.feed_site import Article, Conditional, Delivery, EtagKind, Feed, FeedSite
 
 from .fetching import Fetching
 

@@ -9,7 +9,7 @@ from support.moving_clock import NOON, MovingClock
 from tsuzuki.collectors.feeds.health import FeedHealth, HealthState, health_of
 from tsuzuki.collectors.feeds.options import FeedOptions
 from tsuzuki.collectors.feeds.queries.feeds import StoredFeed, newest_dates, of_job
-from tsuzuki.sandbox.feed_site import Article, Delivery, Feed, FeedSite
+from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Delivery, Feed, FeedSite
 
 from .fetching import JOB, Fetching
 

@@ -14,9 +14,9 @@ from support.handler_runs import ObservedContext
 from support.observed_run_io import Act, Killed, ObservedRunIO, kill_at
 from tsuzuki.collectors.feeds.collect import collect
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
+from tsuzuki.collectors.feeds.sandbox.feed_site import Page
+from tsuzuki.collectors.feeds.sandbox.mastodon import KeyMode, WriteCase
 from tsuzuki.model.states import RunState
-from tsuzuki.sandbox.feed_site import Page
-from tsuzuki.sandbox.mastodon import KeyMode, WriteCase
 
 from .feeds_fixture import FeedsFixture, FeedsRun
 

@@ -9,9 +9,14 @@ import pytest
 
 from support.threads import TIMEOUT_SECONDS, at_once
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
-from tsuzuki.sandbox.feed_site import Feed, Page
-from tsuzuki.sandbox.feed_site.traps import INJECTION, add_page_trap, add_trap, trap_path
-from tsuzuki.sandbox.gemini import GeminiCase
+from tsuzuki.collectors.feeds.sandbox.feed_site import Feed, Page
+from tsuzuki.collectors.feeds.sandbox.feed_site.traps import (
+    INJECTION,
+    add_page_trap,
+    add_trap,
+    trap_path,
+)
+from tsuzuki.collectors.feeds.sandbox.gemini import GeminiCase
 
 from .feeds_fixture import FEED_PATH, FeedsFixture
 

@@ -7,15 +7,20 @@ import pytest
 from tsuzuki.collectors.feeds.entry import Attachment
 from tsuzuki.collectors.feeds.items import ItemReason
 from tsuzuki.collectors.feeds.page import Page, PageFailed, download_page
+from tsuzuki.collectors.feeds.sandbox.feed_site import FeedSite
+from tsuzuki.collectors.feeds.sandbox.feed_site.demo import make_demo
+from tsuzuki.collectors.feeds.sandbox.feed_site.pdf import pdf
+from tsuzuki.collectors.feeds.sandbox.feed_site.traps import (
+    FILE_TRAPS,
+    PAGE_TRAPS,
+    WORTH,
+    add_page_trap,
+)
 from tsuzuki.collectors.feeds.text_cleaning import PAGE_CHARACTERS_MAX
 from tsuzuki.collectors.feeds.text_extractor import TextExtractor
-from tsuzuki.collectors.kit.safe_download import SafeDownloader
 from tsuzuki.model.clock import SystemClock
+from tsuzuki.outward.safe_download import SafeDownloader
 from tsuzuki.sandbox.exchange import Request, Response
-from tsuzuki.sandbox.feed_site import FeedSite
-from tsuzuki.sandbox.feed_site.demo import make_demo
-from tsuzuki.sandbox.feed_site.pdf import pdf
-from tsuzuki.sandbox.feed_site.traps import FILE_TRAPS, PAGE_TRAPS, WORTH, add_page_trap
 from tsuzuki.sandbox.server import StandIn
 
 SECRET = "s3cret"

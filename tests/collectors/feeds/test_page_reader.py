@@ -10,9 +10,9 @@ from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsSection
 from tsuzuki.collectors.feeds.page_reader import PageReader
 from tsuzuki.collectors.feeds.queries.items import upcoming
-from tsuzuki.collectors.kit.safe_download import SafeDownloader
+from tsuzuki.collectors.feeds.sandbox.feed_site import Media, Page
+from tsuzuki.outward.safe_download import SafeDownloader
 from tsuzuki.sandbox.faults import Fault
-from tsuzuki.sandbox.feed_site import Media, Page
 
 from .feeds_fixture import FeedsFixture
 

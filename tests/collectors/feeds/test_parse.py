@@ -15,10 +15,17 @@ from tsuzuki.collectors.feeds.document_structure import structure_of
 from tsuzuki.collectors.feeds.entry import Attachment, Image, ParsedFeed
 from tsuzuki.collectors.feeds.markup import plain_text
 from tsuzuki.collectors.feeds.parse import parse_feed
-from tsuzuki.collectors.kit.errors import SourceFailed, SourceRefused, SourceUnavailable
+from tsuzuki.collectors.feeds.sandbox.feed_site import (
+    Article,
+    Enclosure,
+    Feed,
+    FeedSite,
+    Format,
+    Media,
+)
+from tsuzuki.collectors.feeds.sandbox.feed_site.traps import TRAPS, add_trap, trap_path
+from tsuzuki.outward.errors import SourceFailed, SourceRefused, SourceUnavailable
 from tsuzuki.sandbox.exchange import Request
-from tsuzuki.sandbox.feed_site import Article, Enclosure, Feed, FeedSite, Format, Media
-from tsuzuki.sandbox.feed_site.traps import TRAPS, add_trap, trap_path
 
 NOW = datetime(2026, 11, 17, 12, 0, tzinfo=UTC)
 URL = "https://news.example/feeds/all.xml"

@@ -21,7 +21,7 @@ from tsuzuki.collectors.feeds.post_text import (
     post_length,
     shorten,
 )
-from tsuzuki.sandbox.mastodon.text import EntityKind, entities, status_length
+from tsuzuki.collectors.feeds.sandbox.mastodon.text import EntityKind, entities, status_length
 
 LIMITS = Limits(characters_max=500, characters_per_url=23)
 URL = "https://www.soumu.go.jp/menu_news/s-news/01kiban08_02000395.html"

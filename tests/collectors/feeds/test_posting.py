@@ -6,7 +6,7 @@ import pytest
 
 from tsuzuki.collectors.feeds.channels.protocol import AccountStopped
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
-from tsuzuki.sandbox.mastodon import TOKEN
+from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN
 
 from .feeds_fixture import FeedsFixture
 

@@ -10,12 +10,12 @@ from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.model.gemini import GeminiModel
 from tsuzuki.collectors.feeds.model.protocol import Answer, ModelMisconfigured, Question
 from tsuzuki.collectors.feeds.queries import decisions
+from tsuzuki.collectors.feeds.sandbox.gemini import KEY, GeminiCase
+from tsuzuki.collectors.feeds.sandbox.mastodon import KeyMode, WriteCase
 from tsuzuki.collectors.feeds.tables import WaitingState
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.sandbox.faults import Fault
-from tsuzuki.sandbox.gemini import KEY, GeminiCase
-from tsuzuki.sandbox.mastodon import KeyMode, WriteCase
 
 from .feeds_fixture import FeedsFixture
 

@@ -14,7 +14,7 @@ from tsuzuki.collectors.feeds.recognition import (
     Host,
     is_same_article,
 )
-from tsuzuki.sandbox.feed_site import Delivery, Feed, FeedSite
+from tsuzuki.collectors.feeds.sandbox.feed_site import Delivery, Feed, FeedSite
 
 from .fetching import Fetching
 

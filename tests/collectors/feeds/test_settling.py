@@ -11,11 +11,11 @@ import pytest
 from support.observed_run_io import Killed, kill_at
 from support.threads import at_once
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
+from tsuzuki.collectors.feeds.sandbox.feed_site import Page
+from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN, KeyMode, WriteCase
 from tsuzuki.collectors.feeds.tables import WaitingState
 from tsuzuki.model.errors import Conflict
 from tsuzuki.sandbox.faults import Fault
-from tsuzuki.sandbox.feed_site import Page
-from tsuzuki.sandbox.mastodon import TOKEN, KeyMode, WriteCase
 
 from .feeds_fixture import FeedsFixture
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
+from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Feed, Page
+from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN
 from tsuzuki.sandbox.faults import Fault, FaultKind
-from tsuzuki.sandbox.feed_site import Article, Feed, Page
-from tsuzuki.sandbox.mastodon import TOKEN
 from tsuzuki.sandbox.server import StandIn
 
 from .feeds_fixture import FEED_PATH, FeedsFixture

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.waiting import wait_until
-from tsuzuki.collectors.feeds.text_extractor import DocumentKind, ExtractedText, TextExtractor
-from tsuzuki.sandbox.feed_site.pdf import (
+from tsuzuki.collectors.feeds.sandbox.feed_site.pdf import (
     bomb_pdf,
     broken_pdf,
     encrypted_pdf,
@@ -19,6 +18,7 @@ from tsuzuki.sandbox.feed_site.pdf import (
     many_pages_pdf,
     pdf,
 )
+from tsuzuki.collectors.feeds.text_extractor import DocumentKind, ExtractedText, TextExtractor
 
 URL = "https://news.example/articles/1"
 

@@ -9,10 +9,12 @@ import pytest
 from jsonschema import Draft7Validator
 from ruamel.yaml import YAML
 
-from tsuzuki.cli.demo_workspace import TEMPLATE
+from tsuzuki.cli.demo import demo_parts
+from tsuzuki.cli.demo_workspace import DemoWorkspace
 from tsuzuki.config.schema.job_kinds import JobKind
 from tsuzuki.config.schema.json_schema import json_schema
 from tsuzuki.config.starter_file import STARTER
+from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.wiring.collectors import installed_collectors
 
@@ -59,9 +61,10 @@ def test_the_starter_with_all_its_examples_is_accepted() -> None:
     assert problems(f"{head}jobs:\n{uncommented}") == []
 
 
-def test_the_file_of_the_demo_is_accepted() -> None:
+def test_the_file_of_the_demo_is_accepted(tmp_path: Path) -> None:
     ports = dict.fromkeys(("gitlab", "books", "mail", "feeds", "mastodon"), 8421)
-    assert problems(TEMPLATE.format(**ports, root="/src", quota_zone="Etc/GMT")) == []
+    workspace = DemoWorkspace(tmp_path, parts=demo_parts().values(), clock=SystemClock())
+    assert problems(workspace.file_text(ports)) == []
 
 
 @pytest.mark.parametrize(

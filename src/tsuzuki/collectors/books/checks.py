@@ -8,11 +8,11 @@ from tsuzuki.collectors.books.options import BooksSection
 from tsuzuki.collectors.books.queries import quota
 from tsuzuki.collectors.books.query_set import Search
 from tsuzuki.collectors.books.source import SERVICE, GoogleBooks
-from tsuzuki.collectors.kit.errors import RateLimitedUntil
-from tsuzuki.collectors.kit.http import HttpClient
-from tsuzuki.collectors.kit.smtp import smtp_server_of
 from tsuzuki.model.check import SERVICE_STEP, Check, checked, fault_of, ok, warning
 from tsuzuki.model.errors import ConfigurationError, TsuzukiError
+from tsuzuki.outward.errors import RateLimitedUntil
+from tsuzuki.outward.http import HttpClient
+from tsuzuki.outward.smtp import smtp_server_of
 from tsuzuki.wiring.collector import CheckContext
 
 SEARCH = Search(text="tsuzuki", print_type=None, lang_restrict=None, order_by=None)

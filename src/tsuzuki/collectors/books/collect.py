@@ -8,11 +8,11 @@ from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.queries import books
 from tsuzuki.collectors.books.search import Collected, SearchCollection, Skipped
 from tsuzuki.collectors.books.source import SERVICE, GoogleBooks
-from tsuzuki.collectors.kit.http import HttpClient
-from tsuzuki.collectors.kit.smtp import smtp_server_of
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.cursor import StopReason
 from tsuzuki.model.errors import UsageError
+from tsuzuki.outward.http import HttpClient
+from tsuzuki.outward.smtp import smtp_server_of
 from tsuzuki.wiring.collector import CollectorContext
 
 

@@ -17,10 +17,10 @@ from tsuzuki.collectors.books.digest import compose, message_of
 from tsuzuki.collectors.books.options import BooksOptions
 from tsuzuki.collectors.books.queries import books, outbox
 from tsuzuki.collectors.books.queries.outbox import Mail
-from tsuzuki.collectors.kit.outbox import OutboxState
-from tsuzuki.collectors.kit.smtp import Delivery, MailFailed, MailRefused, SmtpServer
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import IncompleteRun
+from tsuzuki.outward.outbox import OutboxState
+from tsuzuki.outward.smtp import Delivery, MailFailed, MailRefused, SmtpServer
 from tsuzuki.store.sql.database import Connection, Database
 
 MAILS_PER_RUN_MAX = 10

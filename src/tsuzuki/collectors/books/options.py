@@ -15,12 +15,12 @@ from pydantic import (
 
 from tsuzuki.collectors.books.query_set import Search, normalised, search_text
 from tsuzuki.collectors.books.quota import Allowance
-from tsuzuki.collectors.kit.smtp_settings import SmtpSettings
 from tsuzuki.config import Expects, InvalidValue, JobKind, VariableAlias
 from tsuzuki.config.schema.field_types import PositiveSeconds, Zone
 from tsuzuki.config.schema.strict_model import StrictModel
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.job_question import JobQuestion
+from tsuzuki.outward.smtp_settings import SmtpSettings
 
 BASE_URL = "https://www.googleapis.com/books/v1"
 QUOTA_ZONE = "America/Los_Angeles"

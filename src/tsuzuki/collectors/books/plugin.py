@@ -12,5 +12,10 @@ COLLECTOR = Collector(
     checks="tsuzuki.collectors.books.checks:checks",
     needs=("httpx2",),
     dry_run_arguments={"dry_run": True},
-    commands={"books": "tsuzuki.cli.books:books"},
+    commands={"books": "tsuzuki.collectors.books.commands.books:books"},
+    cursors="tsuzuki.collectors.books.commands.service:books_service",
+    routes=("tsuzuki.collectors.books.api:router",),
+    pages="tsuzuki.collectors.books.pages:PAGES",
+    stand_ins="tsuzuki.collectors.books.sandbox.stand_ins:STAND_INS",
+    demo="tsuzuki.collectors.books.demo:DEMO",
 )

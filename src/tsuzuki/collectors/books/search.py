@@ -23,17 +23,17 @@ from tsuzuki.collectors.books.query_set import compute_query_set_hash
 from tsuzuki.collectors.books.quota import CLOCKS_DIFFER, Allowance, Calls
 from tsuzuki.collectors.books.run_log import CollectLog
 from tsuzuki.collectors.books.source import PAGE_SIZE_MAX, GoogleBooks, Page
-from tsuzuki.collectors.kit.errors import (
-    OutOfQuota,
-    RateLimitedUntil,
-    SourceFailed,
-    SourceUnavailable,
-)
 from tsuzuki.collectors.kit.follow_up import schedule_run_at
 from tsuzuki.collectors.kit.prefetch import Prefetch
 from tsuzuki.engine.run_context import RunContext, RunStopped
 from tsuzuki.model.cursor import Cursor, StopReason, advance, exhaust
 from tsuzuki.model.errors import Conflict
+from tsuzuki.outward.errors import (
+    OutOfQuota,
+    RateLimitedUntil,
+    SourceFailed,
+    SourceUnavailable,
+)
 from tsuzuki.store.sql.database import Database
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from tsuzuki.collectors.books.queries.books import BookFilter, StoredBook
 from tsuzuki.collectors.books.queries.outbox import Mail
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
 from tsuzuki.collectors.books.quota import QuotaUse, use_of_today
-from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.model.cursor import Cursor
 from tsuzuki.model.errors import Conflict, NotFound, UsageError
 from tsuzuki.model.job import Job, JobSpec
 from tsuzuki.model.suggestion import did_you_mean
+from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.sql.database import Connection
 from tsuzuki.wiring.collector import ServiceContext

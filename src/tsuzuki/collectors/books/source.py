@@ -13,9 +13,9 @@ from typing import Any
 
 from tsuzuki.collectors.books.book import Book, book_of
 from tsuzuki.collectors.books.query_set import Search
-from tsuzuki.collectors.kit.errors import OutOfQuota, RateLimitedUntil, SourceFailed, SourceRefused
-from tsuzuki.collectors.kit.http import HttpClient, HttpResponse
 from tsuzuki.model.clock import Clock
+from tsuzuki.outward.errors import OutOfQuota, RateLimitedUntil, SourceFailed, SourceRefused
+from tsuzuki.outward.http import HttpClient, HttpResponse
 
 SERVICE = "Google Books"
 KIND = "books#volumes"

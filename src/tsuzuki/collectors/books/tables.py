@@ -25,7 +25,7 @@ from sqlalchemy import (
     text,
 )
 
-from tsuzuki.collectors.kit.outbox import OutboxState
+from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.store.schema.migrate import Component
 from tsuzuki.store.schema.tables import NAMES, one_of
 from tsuzuki.store.schema.takeover import FormerTable, FormerTables

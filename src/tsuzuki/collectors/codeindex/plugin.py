@@ -11,5 +11,12 @@ COLLECTOR = Collector(
     service="tsuzuki.collectors.codeindex.service.job_trees:JobTrees",
     checks="tsuzuki.collectors.codeindex.checks:checks",
     needs=("pathspec", "tree_sitter"),
-    commands={"index": "tsuzuki.cli.index:index"},
+    commands={"index": "tsuzuki.collectors.codeindex.commands.index:index"},
+    routes=(
+        "tsuzuki.collectors.codeindex.api.index:router",
+        "tsuzuki.collectors.codeindex.api.answers:router",
+    ),
+    pages="tsuzuki.collectors.codeindex.pages:PAGES",
+    tools="tsuzuki.collectors.codeindex.tools.definitions:TOOLS",
+    demo="tsuzuki.collectors.codeindex.demo:DEMO",
 )

@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from tsuzuki.collectors.commits.branch import Branch
+from tsuzuki.collectors.commits.host_pool import HostPool
 from tsuzuki.collectors.commits.options import CommitsSection
+from tsuzuki.collectors.commits.rate_gate import RateGate
 from tsuzuki.collectors.commits.source import Source
-from tsuzuki.collectors.kit.errors import RateLimited, SourceFailed, SourceUnavailable
-from tsuzuki.collectors.kit.host_pool import HostPool
-from tsuzuki.collectors.kit.rate_gate import RateGate
-from tsuzuki.collectors.kit.redaction import redacted
 from tsuzuki.engine.executors.failures import traceback_lines
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import ConfigurationError, Conflict, TsuzukiError, Unreachable
+from tsuzuki.outward.errors import RateLimited, SourceFailed, SourceUnavailable
+from tsuzuki.outward.redaction import redacted
 
 BACKOFF_SECONDS = 1.0
 BACKOFF_LONGEST_SECONDS = 60.0

@@ -33,8 +33,8 @@ from tsuzuki.collectors.commits.source import (
     can_go_on,
 )
 from tsuzuki.collectors.commits.tables import NoteKind
-from tsuzuki.collectors.kit.errors import SourceRefused
 from tsuzuki.engine.run_context import RunStopped
+from tsuzuki.outward.errors import SourceRefused
 from tsuzuki.store.sql.database import Connection
 
 

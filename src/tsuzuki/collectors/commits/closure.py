@@ -18,7 +18,7 @@ from tsuzuki.collectors.commits.queries.notes import add_date_notes
 from tsuzuki.collectors.commits.queries.pages import store_page, stored_among
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.source import Commit, Lineage, Page, Range, RangeLost, Source
-from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnavailable
+from tsuzuki.outward.errors import SourceRefused, SourceUnavailable
 from tsuzuki.store.sql.database import Connection
 
 SHOWN_MAX = 3

@@ -1,7 +1,7 @@
 """What a failed git means for the collection, by what it wrote to stderr."""
 
 from tsuzuki.collectors.commits.git_program import GitOutput
-from tsuzuki.collectors.kit.errors import (
+from tsuzuki.outward.errors import (
     RateLimited,
     SourceFailed,
     SourceRefused,

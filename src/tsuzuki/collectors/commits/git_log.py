@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from tsuzuki.collectors.commits.committed_date import EARLIEST, committed_date, late_date
 from tsuzuki.collectors.commits.source import Commit, PathCount
-from tsuzuki.collectors.kit.errors import SourceRefused
+from tsuzuki.outward.errors import SourceRefused
 
 PATH_CHARACTERS_MAX = 512
 """A longer path is stored by its ends, so that it fits into an index of PostgreSQL."""

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import IO
 
 from tsuzuki.collectors.commits.process_guard import GUARD
-from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnavailable
 from tsuzuki.collectors.kit.git_environment import git_environment
-from tsuzuki.collectors.kit.redaction import redacted
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.clock import Clock
+from tsuzuki.outward.errors import SourceRefused, SourceUnavailable
+from tsuzuki.outward.redaction import redacted
 
 PROTOCOLS = "file:http:https:ssh"
 _REACHING = ("fetch", "ls-remote")

@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
-from tsuzuki.collectors.kit.errors import (
+from tsuzuki.model.clock import Clock
+from tsuzuki.model.errors import extra_missing
+from tsuzuki.outward.errors import (
     RateLimited,
     SourceFailed,
     SourceRefused,
     SourceUnavailable,
 )
-from tsuzuki.collectors.kit.redaction import redacted
-from tsuzuki.collectors.kit.retry_after import seconds_asked, seconds_until
-from tsuzuki.collectors.kit.user_agent import user_agent
-from tsuzuki.model.clock import Clock
-from tsuzuki.model.errors import extra_missing
+from tsuzuki.outward.redaction import redacted
+from tsuzuki.outward.retry_after import seconds_asked, seconds_until
+from tsuzuki.outward.user_agent import user_agent
 
 if TYPE_CHECKING:
     from gitlab import Gitlab

@@ -9,7 +9,7 @@ from tsuzuki.collectors.commits.people.mailmap import kept_part
 from tsuzuki.collectors.commits.queries import mailmaps
 from tsuzuki.collectors.commits.queries.projects import Project
 from tsuzuki.collectors.commits.source import Source
-from tsuzuki.collectors.kit.errors import RateLimited, SourceFailed
+from tsuzuki.outward.errors import RateLimited, SourceFailed
 
 
 def new_mailmap(context: BulkContext, project: Project, source: Source, head: str) -> str | None:

@@ -10,5 +10,12 @@ COLLECTOR = Collector(
     handler="tsuzuki.collectors.commits.collect:collect",
     service="tsuzuki.collectors.commits.service:CommitsService",
     checks="tsuzuki.collectors.commits.checks:checks",
-    commands={"commits": "tsuzuki.cli.commits:commits"},
+    commands={"commits": "tsuzuki.collectors.commits.commands.commits:commits"},
+    routes=(
+        "tsuzuki.collectors.commits.api.commits:router",
+        "tsuzuki.collectors.commits.api.reports:router",
+    ),
+    pages="tsuzuki.collectors.commits.pages:PAGES",
+    stand_ins="tsuzuki.collectors.commits.sandbox.stand_ins:STAND_INS",
+    demo="tsuzuki.collectors.commits.demo:DEMO",
 )

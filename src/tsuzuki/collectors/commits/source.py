@@ -15,7 +15,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeAlias
 
-from tsuzuki.collectors.kit.errors import SourceUnavailable
+from tsuzuki.outward.errors import SourceUnavailable
 
 PathCount: TypeAlias = tuple[str, int, int]
 """A path, and what a commit added to and deleted from it; a renamed file counts under its new path. A plain

@@ -16,9 +16,9 @@ from tsuzuki.collectors.commits.source import Source
 from tsuzuki.collectors.commits.source_git import GitSource
 from tsuzuki.collectors.commits.source_mirror import Mirrors, MirrorSource
 from tsuzuki.collectors.commits.tables import ProjectKind
-from tsuzuki.collectors.kit.errors import SourceRefused
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import NotFound, UsageError
+from tsuzuki.outward.errors import SourceRefused
 
 if TYPE_CHECKING:
     from tsuzuki.collectors.commits.source_gitlab import GitLabHost

@@ -23,7 +23,7 @@ from tsuzuki.collectors.commits.git_program import Git, GitOutput, GitProcess
 from tsuzuki.collectors.commits.git_view import ObjectStore, bare_view
 from tsuzuki.collectors.commits.people.mailmap import MAILMAP
 from tsuzuki.collectors.commits.source import Absence, Commit, Head, Lineage, Page, Range
-from tsuzuki.collectors.kit.errors import SourceRefused
+from tsuzuki.outward.errors import SourceRefused
 
 PAGE_SECONDS_MAX = 0.5
 PAGE_PATHS_MAX = 50_000

@@ -27,8 +27,8 @@ from tsuzuki.collectors.commits.source import (
     RangeLost,
 )
 from tsuzuki.collectors.commits.tables import ProjectKind
-from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnavailable
 from tsuzuki.model.clock import Clock
+from tsuzuki.outward.errors import SourceRefused, SourceUnavailable
 
 PAGE_SIZE = 100
 """The most GitLab gives."""

@@ -13,7 +13,7 @@ from tsuzuki.collectors.commits.git_errors import refusal
 from tsuzuki.collectors.commits.git_program import Git
 from tsuzuki.collectors.commits.source import Absence, Head, Lineage, Page, Range
 from tsuzuki.collectors.commits.source_git import GitSource, parse_refs
-from tsuzuki.collectors.kit.errors import SourceUnavailable
+from tsuzuki.outward.errors import SourceUnavailable
 
 
 class Mirrors:

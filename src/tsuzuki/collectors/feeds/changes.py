@@ -26,9 +26,9 @@ from tsuzuki.collectors.feeds.queries.items import Item
 from tsuzuki.collectors.feeds.queries.posts import ChangedPost, Post
 from tsuzuki.collectors.feeds.queries.steps import BLOCKED, StepEnd, StepRecord
 from tsuzuki.collectors.feeds.tables import PostKind, Step, StepState
-from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
-from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.engine.run_context import RunContext
+from tsuzuki.outward.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
+from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.store.sql.database import Connection, Database
 
 KINDS = {OnChange.EDIT: PostKind.EDIT, OnChange.REPLY: PostKind.REPLY}

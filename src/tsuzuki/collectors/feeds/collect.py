@@ -30,9 +30,9 @@ from tsuzuki.collectors.feeds.queries import (
 from tsuzuki.collectors.feeds.queries.posts import Post
 from tsuzuki.collectors.feeds.settling import Settling
 from tsuzuki.collectors.kit.follow_up import schedule_run_at
-from tsuzuki.collectors.kit.safe_download import SafeDownloader
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import UsageError
+from tsuzuki.outward.safe_download import SafeDownloader
 from tsuzuki.store.sql.database import Connection
 from tsuzuki.wiring.collector import CollectorContext
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from urllib.parse import urljoin, urlsplit
 
 from tsuzuki.collectors.feeds.document_structure import Structure
-from tsuzuki.collectors.kit.errors import SourceFailed, SourceRefused, SourceUnavailable
+from tsuzuki.outward.errors import SourceFailed, SourceRefused, SourceUnavailable
 
 ENTRIES_MAX = 20_000
 TAGS_MAX = 1_000_000

@@ -10,15 +10,15 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from tsuzuki.collectors.feeds.feed_request import ACCEPT, FeedRequest
-from tsuzuki.collectors.kit.errors import (
+from tsuzuki.model.clock import Clock
+from tsuzuki.outward.errors import (
     RateLimitedUntil,
     SourceFailed,
     SourceRefused,
     SourceUnavailable,
 )
-from tsuzuki.collectors.kit.retry_after import seconds_asked
-from tsuzuki.collectors.kit.safe_download import Downloaded, SafeDownloader
-from tsuzuki.model.clock import Clock
+from tsuzuki.outward.retry_after import seconds_asked
+from tsuzuki.outward.safe_download import Downloaded, SafeDownloader
 
 PAUSE_SECONDS = 900.0
 """After a 429 that does not say for how long."""

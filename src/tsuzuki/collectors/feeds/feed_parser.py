@@ -11,8 +11,8 @@ from typing import Any
 from tsuzuki.collectors.feeds.document_process import DocumentProcess
 from tsuzuki.collectors.feeds.document_worker import FEED
 from tsuzuki.collectors.feeds.entry import ParsedFeed
-from tsuzuki.collectors.kit import errors
-from tsuzuki.collectors.kit.errors import SourceFailed, SourceRefused
+from tsuzuki.outward import errors
+from tsuzuki.outward.errors import SourceFailed, SourceRefused
 
 SECONDS_MIN = 3.0
 SECONDS_PER_MEGABYTE = 2.0

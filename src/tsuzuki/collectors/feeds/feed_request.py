@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsSection
 from tsuzuki.collectors.feeds.queries.feeds import StoredFeed
-from tsuzuki.collectors.kit.errors import SourceRefused
 from tsuzuki.model.suggestion import did_you_mean
+from tsuzuki.outward.errors import SourceRefused
 
 ACCEPT = (
     "application/rss+xml, application/atom+xml, application/rdf+xml, application/xml;q=0.9, "

@@ -27,9 +27,9 @@ from tsuzuki.collectors.feeds.found import Found, store_entries
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsOptions, FeedsSection
 from tsuzuki.collectors.feeds.queries import feeds
 from tsuzuki.collectors.feeds.queries.feeds import Failed, Fetched, StoredFeed, UnchangedFeed
-from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
-from tsuzuki.collectors.kit.safe_download import SafeDownloader
 from tsuzuki.engine.run_context import RunContext
+from tsuzuki.outward.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
+from tsuzuki.outward.safe_download import SafeDownloader
 from tsuzuki.store.sql.database import Database
 
 UNCHANGED_MAX = 250

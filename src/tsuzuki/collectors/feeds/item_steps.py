@@ -36,9 +36,9 @@ from tsuzuki.collectors.feeds.queries.items import Item
 from tsuzuki.collectors.feeds.queries.pages import StoredPage
 from tsuzuki.collectors.feeds.queries.steps import StepEnd, StepRecord, last_done_of
 from tsuzuki.collectors.feeds.tables import Step, StepState
-from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
-from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.engine.run_context import RunContext
+from tsuzuki.outward.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
+from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.store.sql.database import Connection, Database
 
 ReadPage: TypeAlias = Callable[[Item, RunFeed], Page]

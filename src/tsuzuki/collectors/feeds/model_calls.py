@@ -25,9 +25,9 @@ from tsuzuki.collectors.feeds.options import FeedsSection
 from tsuzuki.collectors.feeds.queries import models, steps
 from tsuzuki.collectors.feeds.queries.items import Item
 from tsuzuki.collectors.feeds.queries.steps import BLOCKED, StepEnd, StepRecord
-from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.suggestion import did_you_mean
+from tsuzuki.outward.errors import RateLimitedUntil, SourceFailed
 from tsuzuki.store.sql.database import Connection, Database
 
 PROBE_EVERY = timedelta(hours=1)

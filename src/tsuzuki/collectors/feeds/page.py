@@ -20,10 +20,10 @@ from tsuzuki.collectors.feeds.text_cleaning import (
     single_line,
 )
 from tsuzuki.collectors.feeds.text_extractor import DocumentKind, ExtractedText, TextExtractor
-from tsuzuki.collectors.kit.errors import SourceFailed
-from tsuzuki.collectors.kit.retry_after import seconds_asked
-from tsuzuki.collectors.kit.safe_download import Downloaded, SafeDownloader, TooLarge
-from tsuzuki.collectors.kit.web_url import checked_url, keeps_secrets
+from tsuzuki.outward.errors import SourceFailed
+from tsuzuki.outward.retry_after import seconds_asked
+from tsuzuki.outward.safe_download import Downloaded, SafeDownloader, TooLarge
+from tsuzuki.outward.web_url import checked_url, keeps_secrets
 
 ACCEPT = "text/html, application/xhtml+xml, application/pdf;q=0.9, text/plain;q=0.8, */*;q=0.1"
 HEADING_CHARACTERS_MAX = 200

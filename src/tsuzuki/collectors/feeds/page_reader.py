@@ -16,7 +16,7 @@ from tsuzuki.collectors.feeds.page import Page, download_page
 from tsuzuki.collectors.feeds.queries.items import Item
 from tsuzuki.collectors.feeds.text_extractor import TextExtractor
 from tsuzuki.collectors.kit.prefetch import Prefetch
-from tsuzuki.collectors.kit.safe_download import SafeDownloader
+from tsuzuki.outward.safe_download import SafeDownloader
 
 MEGABYTE = 1024 * 1024
 PREFETCHED_SECONDS_MAX = 60.0

@@ -19,7 +19,7 @@ from tsuzuki.collectors.feeds.entry import ParsedFeed, Unusable
 from tsuzuki.collectors.feeds.entry_reader import Draft, read_entry, unusable
 from tsuzuki.collectors.feeds.identity import fingerprints_of, shares_guids
 from tsuzuki.collectors.feeds.markup import plain_text
-from tsuzuki.collectors.kit.errors import SourceRefused
+from tsuzuki.outward.errors import SourceRefused
 
 _FEED_ROOTS = frozenset({b"rss", b"feed", b"rdf", b"channel"})
 _UTF8 = "application/xml; charset=utf-8"

@@ -14,5 +14,13 @@ COLLECTOR = Collector(
         *("charset_normalizer", "feedparser", "grapheme", "httpx2", "mastodon", "pypdf"),
         "trafilatura",
     ),
-    commands={"feeds": "tsuzuki.cli.feeds:feeds"},
+    commands={"feeds": "tsuzuki.collectors.feeds.commands.feeds:feeds"},
+    routes=(
+        "tsuzuki.collectors.feeds.api.feeds:router",
+        "tsuzuki.collectors.feeds.api.items:router",
+    ),
+    topics="tsuzuki.collectors.feeds.stream:TOPICS",
+    pages="tsuzuki.collectors.feeds.pages:PAGES",
+    stand_ins="tsuzuki.collectors.feeds.sandbox.stand_ins:STAND_INS",
+    demo="tsuzuki.collectors.feeds.demo:DEMO",
 )

@@ -28,10 +28,10 @@ from tsuzuki.collectors.feeds.queries import accounts, posts, unsettled_posts
 from tsuzuki.collectors.feeds.queries.posts import ChangedPost, NewPost, Post
 from tsuzuki.collectors.feeds.tables import PostKind
 from tsuzuki.collectors.feeds.unanswered import UnansweredRequests
-from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
-from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.outward.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
+from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.store.sql.advisory_lock import lock_until_commit
 from tsuzuki.store.sql.database import Connection, Database
 

@@ -29,9 +29,9 @@ from tsuzuki.collectors.feeds.options import FeedsOptions
 from tsuzuki.collectors.feeds.posting import Posting
 from tsuzuki.collectors.feeds.queries import item_moves, items, steps
 from tsuzuki.collectors.feeds.queries.items import Item
-from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceRefused
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.outward.errors import RateLimitedUntil, SourceRefused
 from tsuzuki.store.sql.database import Connection, Database
 
 WAIT_SECONDS_MIN = 0.5

@@ -20,10 +20,10 @@ from tsuzuki.collectors.feeds.posting import OnSent, Posting
 from tsuzuki.collectors.feeds.queries import posts, unsettled_posts
 from tsuzuki.collectors.feeds.queries.posts import Post
 from tsuzuki.collectors.feeds.unanswered import silence_of
-from tsuzuki.collectors.kit.errors import SourceFailed
-from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.outward.errors import SourceFailed
+from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.store.sql.database import Connection, Database
 
 ABSENCES_MIN = 2

@@ -40,7 +40,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
 from tsuzuki.collectors.feeds import item_triggers
-from tsuzuki.collectors.kit.outbox import OutboxState
+from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.store.schema.migrate import Component
 from tsuzuki.store.schema.tables import NAMES, one_of, partial_index
 from tsuzuki.store.schema.takeover import FormerTables

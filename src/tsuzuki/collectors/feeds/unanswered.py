@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tsuzuki.collectors.feeds.channels.protocol import LookUpImpossible
-from tsuzuki.collectors.kit.errors import SourceFailed, SourceUnavailable
+from tsuzuki.outward.errors import SourceFailed, SourceUnavailable
 
 UNANSWERED_MAX = 2
 

@@ -1,13 +1,14 @@
-"""The tools of the preset `runs`, as agents see them."""
+"""The tool set `runs`, as agents see it."""
 
 from typing import Any
 
 from tsuzuki.mcp.parameters import CURSOR, budget_parameter, parameter
 from tsuzuki.mcp.tool import Parameter, Tool
+from tsuzuki.mcp.tool_set import ToolSet
 from tsuzuki.model.access import Right
 from tsuzuki.model.states import RunState
 
-RUN_INSTRUCTIONS = """\
+_INSTRUCTIONS = """\
 Jobs and runs of this workspace. A run goes on when you or this server are gone: keep its id.
 job_list shows what can be started; run_start answers at once with a run id; run_get waits for its end.
 run_logs shows what a run wrote, its end first; run_list shows what ran, the newest first."""
@@ -129,4 +130,11 @@ RUN_WAIT = _tool(
     is_listed=False,
 )
 
-RUN_TOOLS = (RUN_START, RUN_GET, RUN_LIST, RUN_CANCEL, RUN_LOGS, JOB_LIST, RUN_WAIT)
+RUNS = ToolSet(
+    name="runs",
+    tools=(RUN_START, RUN_GET, RUN_LIST, RUN_CANCEL, RUN_LOGS, JOB_LIST, RUN_WAIT),
+    instructions=_INSTRUCTIONS,
+    makers={"workspace": f"{_MODULE}.workspace:ServedWorkspace"},
+    tasks=f"{_MODULE}.run_tasks:RunTasks",
+    task_tools=frozenset({RUN_START.name}),
+)

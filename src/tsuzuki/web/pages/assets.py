@@ -1,6 +1,6 @@
 """Style, script and icon: each under a name with the hash of its content, so that a browser keeps it for good.
 
-Files of `static/css` are served as one, in the order of their names.
+Files of `static/css` are served as one: the host's in the order of their names, then those of collectors.
 """
 
 import re
@@ -13,6 +13,7 @@ from fastapi import Request, Response
 
 from tsuzuki.model.errors import NotFound
 from tsuzuki.web.encoded_content import EncodedContent
+from tsuzuki.web.pages.extension import folders
 from tsuzuki.web.route import api_router
 from tsuzuki.web.security.rights import public
 
@@ -43,7 +44,9 @@ class Asset:
 def assets() -> dict[str, Asset]:
     """By name."""
     style = "\n".join(
-        file.read_text(encoding="utf-8") for file in sorted((FOLDER / "css").glob("*.css"))
+        file.read_text(encoding="utf-8")
+        for folder in folders("static/css")
+        for file in sorted(folder.glob("*.css"))
     )
     short_style = _SPACE.sub("\n", _COMMENT.sub("", style)).strip()
     found = [Asset("tsuzuki.css", EncodedContent(short_style.encode("utf-8")))]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from babel.messages.pofile import read_po
 from markupsafe import Markup
 
-from tsuzuki.web.pages.language import FOLDER, translations
+from tsuzuki.web.pages.language import catalogue_files, translations
 from tsuzuki.web.pages.words import STATES
 
 DEPTH_MAX = 4
@@ -116,7 +116,7 @@ def _precedence(one: ErrorText) -> tuple[bool, int, str]:
 
 
 def _read(language: str) -> Iterator[ErrorText]:
-    for file in sorted((FOLDER / language / "errors").glob("*.po")):
+    for file in catalogue_files(f"{language}/errors/*.po"):
         with file.open("rb") as content:
             for entry in read_po(content, locale=language):
                 if entry.id and entry.string:

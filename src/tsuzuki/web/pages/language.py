@@ -15,7 +15,6 @@ from babel.support import NullTranslations, Translations
 
 LANGUAGES = {"en": "English", "ja": "日本語"}
 DEFAULT_LANGUAGE = "en"
-FOLDER = Path(__file__).parents[1] / "locale"
 
 
 def message(text: str) -> str:
@@ -27,7 +26,7 @@ def message(text: str) -> str:
 def translations(language: str) -> NullTranslations:
     """The messages of a language; English has its own words."""
     catalogue = Catalog(locale=language)
-    for file in sorted((FOLDER / language).glob("*.po")):
+    for file in catalogue_files(f"{language}/*.po"):
         with file.open("rb") as content:
             for entry in read_po(content, locale=language):
                 if entry.id:
@@ -36,6 +35,13 @@ def translations(language: str) -> NullTranslations:
     write_mo(packed, catalogue)
     packed.seek(0)
     return Translations(packed)
+
+
+def catalogue_files(pattern: str) -> list[Path]:
+    """The files below `locale` of the host and of every collector that match."""
+    from tsuzuki.web.pages.extension import folders  # noqa: PLC0415 -- its menu entries mark their labels with `message`
+
+    return [file for folder in folders("locale") for file in sorted(folder.glob(pattern))]
 
 
 def preferred_language(header: str) -> str:

@@ -23,6 +23,9 @@ class MenuGroup:
     entries: tuple[MenuEntry, ...]
 
 
+COLLECTIONS = message("Collections")
+"""The group of the collectors' entries."""
+
 MENU = (
     MenuGroup(
         None,
@@ -35,15 +38,7 @@ MENU = (
             MenuEntry(message("Saved views"), "/views", Right.RUNS_READ, "views", "v"),
         ),
     ),
-    MenuGroup(
-        message("Collections"),
-        (
-            MenuEntry(message("Commits"), "/commits", Right.COLLECTORS_READ, "commits", "c"),
-            MenuEntry(message("Books"), "/books", Right.COLLECTORS_READ, "books", "b"),
-            MenuEntry(message("Feeds"), "/feeds", Right.COLLECTORS_READ, "feeds", "n"),
-            MenuEntry(message("Code index"), "/index", Right.CODE_READ, "code", "i"),
-        ),
-    ),
+    MenuGroup(COLLECTIONS, ()),
     MenuGroup(
         message("System"),
         (

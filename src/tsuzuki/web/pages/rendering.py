@@ -4,7 +4,6 @@ import gzip
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from fastapi import Response
@@ -14,6 +13,7 @@ from markupsafe import Markup
 from tsuzuki.web.pages.ansi import parts_of
 from tsuzuki.web.pages.assets import asset_url
 from tsuzuki.web.pages.constant_words import ConstantWords
+from tsuzuki.web.pages.extension import extensions, folders
 from tsuzuki.web.pages.flash import forget_flash
 from tsuzuki.web.pages.formats import FILTERS
 from tsuzuki.web.pages.job_cells import CELL_FILTERS, COUNTED_TOGETHER
@@ -22,7 +22,6 @@ from tsuzuki.web.pages.links import path_part
 from tsuzuki.web.pages.viewer import FRAGMENT_HEADER, Viewer
 from tsuzuki.web.pages.words import WORDS, Word, refusal_title
 
-FOLDER = Path(__file__).parents[1] / "templates"
 COMPRESSED_MIN_BYTES = 1000
 COMPRESSION_LEVEL = 4
 POLICY = "; ".join(
@@ -53,7 +52,7 @@ HEADERS = {
 def environment(language: str) -> Environment:
     """Templates with the words of a language."""
     built = ConstantWords(
-        loader=FileSystemLoader(FOLDER),
+        loader=FileSystemLoader(folders("templates")),
         autoescape=True,
         undefined=StrictUndefined,
         extensions=["jinja2.ext.i18n", "jinja2.ext.do"],
@@ -70,6 +69,7 @@ def environment(language: str) -> Environment:
         asset_url=asset_url,
         path_part=path_part,
         languages=LANGUAGES,
+        extension_icons={k: v for one in extensions() for k, v in one.icons.items()},
         product_version=version("tsuzuki"),
     )
     # The method is one of the extension, which its type does not name.

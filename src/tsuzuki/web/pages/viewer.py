@@ -9,9 +9,10 @@ from fastapi import Request
 
 from tsuzuki.model.access import Principal, Right
 from tsuzuki.model.clock import SystemClock
+from tsuzuki.web.pages.extension import extensions
 from tsuzuki.web.pages.flash import Flash, flash_of
 from tsuzuki.web.pages.links import PageLink, path_part
-from tsuzuki.web.pages.navigation import MENU, MenuGroup
+from tsuzuki.web.pages.navigation import COLLECTIONS, MENU, MenuEntry, MenuGroup
 from tsuzuki.web.pages.preferences import Preferences, language_of, preferences_of
 
 FRAGMENT_HEADER = "Tsuzuki-Fragment"
@@ -86,6 +87,12 @@ def viewer_of(request: Request) -> Viewer:
     )
 
 
+def _entries(group: MenuGroup) -> tuple[MenuEntry, ...]:
+    if group.label != COLLECTIONS:
+        return group.entries
+    return tuple(entry for pages in extensions() for entry in pages.menu)
+
+
 def _menu(request: Request, principal: Principal | None) -> tuple[MenuGroup, ...]:
     """What exists and may be seen."""
     if principal is None:
@@ -96,7 +103,7 @@ def _menu(request: Request, principal: Principal | None) -> tuple[MenuGroup, ...
             group.label,
             tuple(
                 entry
-                for entry in group.entries
+                for entry in _entries(group)
                 if entry.path in existing and principal.may(entry.right)
             ),
         )

@@ -292,7 +292,7 @@ class Hub:
             # One that came meanwhile may not be rendered for yet.
             text = texts[key] if key in texts else rendered(selection, group.renderer, step)
             if text is not None:
-                group.put(frame(selection.kind.value, text, self._id_for(group)))
+                group.put(frame(str(selection.kind), text, self._id_for(group)))
                 has_published = True
         return has_published
 

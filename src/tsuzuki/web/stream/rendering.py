@@ -8,7 +8,6 @@ from tsuzuki.services.changes import Change
 from tsuzuki.services.logs import LogLine
 from tsuzuki.web.answers import to_utc_text
 from tsuzuki.web.stream.source import NewLines, StateChange
-from tsuzuki.web.stream.topics import Kind
 
 
 class Renderer(Protocol):
@@ -17,7 +16,7 @@ class Renderer(Protocol):
     @property
     def key(self) -> str: ...
 
-    def render(self, kind: Kind, data: Any) -> str | None:
+    def render(self, kind: str, data: Any) -> str | None:
         """The text of an event; None for no event. `data` is a sequence of `Change` for runs, `NewLines` for logs,
         and `StateChange` for all else."""
 
@@ -30,17 +29,17 @@ class JsonRenderer:
     def __init__(self, mask: SecretMask) -> None:
         self._mask = mask
 
-    def render(self, kind: Kind, data: Any) -> str | None:
+    def render(self, kind: str, data: Any) -> str | None:
         return write_json(self._value(kind, data))
 
-    def _value(self, kind: Kind, data: Any) -> Any:
+    def _value(self, kind: str, data: Any) -> Any:
         match data:
             case NewLines():
                 lines = [self._line(line) for line in data.lines]
                 return {"run_id": data.run_id, "lines": lines, "ended": data.ended}
             case StateChange():
                 return {
-                    kind.value: [*data.changed],
+                    str(kind): [*data.changed],
                     "gone": [*data.gone],
                     "is_whole": data.is_whole,
                 }

@@ -15,7 +15,7 @@ from tsuzuki.web.stream.frames import ID_LENGTH_MAX, read_id
 from tsuzuki.web.stream.hub import Hub
 from tsuzuki.web.stream.rendering import JsonRenderer
 from tsuzuki.web.stream.response import EventStream
-from tsuzuki.web.stream.topics import FORMS, Topics, parse_topics
+from tsuzuki.web.stream.topics import Topics, forms, parse_topics
 from tsuzuki.wiring.application import Application
 
 router = api_router("stream")
@@ -40,7 +40,7 @@ async def stream(
         str,
         Query(
             max_length=TOPICS_LENGTH_MAX,
-            description="One or more of " + FORMS + ".",
+            description=f"One or more of {forms()}.",
             examples=["runs,workers"],
         ),
     ],
@@ -55,7 +55,7 @@ async def stream(
     """What changes, as server-sent events. `runs` has moves of runs, `logs` new lines; the other topics tell what
     differs from the known state. `Last-Event-ID` resumes exactly, on any server of the same database; if what came
     since cannot be told any more, `reload` says so. Topics of runs need the right runs:read, `workers` workers:read,
-    `items` collectors:read."""
+    and a topic of a collector the right of its pages."""
     asked = parse_topics(topics)
     for right in sorted(asked.rights):
         require(context.principal, right)

@@ -5,31 +5,25 @@ is the state that is newer than the known one, and its position is a digest of i
 """
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tsuzuki.collectors.feeds.service import FeedsService
 from tsuzuki.model import jsontext
 from tsuzuki.model.errors import NotFound
 from tsuzuki.services.changes import PositionLost
 from tsuzuki.services.logs import LogLine
 from tsuzuki.web.answers import to_utc_text
+from tsuzuki.web.stream.state_topic import State, collector_topics
 from tsuzuki.web.stream.topics import Kind, Selection
 from tsuzuki.wiring.application import Application
 
 STATES_KEPT = 8
-ITEMS_OF_EACH_STATUS = 50
 LOG_PAGE_LINES = 200
 LOG_PAGE_CHARACTERS = 64 * 1024
 """What one event has at most, but for a line that is longer."""
 ENDED = "!"
 """Behind the number of the last line of a log to which none will be added."""
-
-
-State = Mapping[str, Mapping[str, Any]]
-"""What there is, by its id."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,35 +198,15 @@ def source_of(application: Application, selection: Selection) -> Source:
             return CurrentState(lambda: _progress(application))
         case Kind.CREATED:
             return CurrentState(lambda: _newest(application))
-        case Kind.ITEMS:
-            return CurrentState(lambda: _items(application), is_overrun=_items_overrun)
         case Kind.WORKERS:
             return CurrentState(lambda: _workers(application))
-        case _:
-            raise ValueError(selection)
+        case name:
+            topic = collector_topics()[name]
+            return CurrentState(lambda: topic.read(application), is_overrun=topic.is_overrun)
 
 
 def _newest(application: Application) -> dict[str, dict[str, Any]]:
     return {"newest": {"run_id": application.changes.newest_run_id()}}
-
-
-def _items(application: Application) -> dict[str, dict[str, Any]]:
-    feeds: FeedsService = application.service("feeds")
-    return {
-        str(item.id): {
-            **item._asdict(),
-            "status": item.status.name.lower(),
-            "reason": None if item.reason is None else item.reason.name.lower(),
-            "last_checked_at": to_utc_text(item.last_checked_at),
-        }
-        for item in feeds.items.last_checked(of_each_status=ITEMS_OF_EACH_STATUS)
-    }
-
-
-def _items_overrun(before: State, after: State) -> bool:
-    """Whether all that is shown of a status is new: then there may be more."""
-    fresh = Counter(item["status"] for name, item in after.items() if before.get(name) != item)
-    return any(count >= ITEMS_OF_EACH_STATUS for count in fresh.values())
 
 
 def _progress(application: Application) -> dict[str, dict[str, Any]]:

@@ -44,14 +44,14 @@ class Group:
 def rendered(selection: Selection, renderer: Renderer, step: Step) -> str | None:
     """The text of a step for those who selected this; None if there is nothing for them."""
     data = step.data
-    if selection.kind is Kind.RUNS:
+    if selection.kind == Kind.RUNS:
         data = selection.changes(data)
         if not data:
             return None
     try:
         return renderer.render(selection.kind, data)
     except Exception:  # noqa: BLE001 -- a renderer that fails must not silence the streams of others
-        log.exception("stream_not_rendered", kind=selection.kind.value, renderer=renderer.key)
+        log.exception("stream_not_rendered", kind=str(selection.kind), renderer=renderer.key)
         return None
 
 
@@ -130,7 +130,7 @@ class Subscription:
                 if self._has_ended:
                     return
                 if text is not None:
-                    yield frame(selection.kind.value, text, write_id(positions))
+                    yield frame(str(selection.kind), text, write_id(positions))
         except PositionLost:
             positions[name] = self.start[name]
             yield frame(RELOAD, write_json({"topic": name}), write_id(positions))

@@ -1,5 +1,5 @@
 """What a stream can be asked for: `runs`, `job:NAME`, `run:ID`, `created`, `progress`, `logs:RUN`, `logs:RUN:LINE`,
-`workers`, `items`.
+`workers`, and the topics of collectors.
 
 Topics of one source are one selection from it, so that no change is told twice to one stream.
 """
@@ -14,10 +14,11 @@ from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services.changes import Change
 from tsuzuki.web.problems import InvalidRequest, PartProblem
 from tsuzuki.web.security.bodies import INTEGER_MAX
+from tsuzuki.web.stream.state_topic import collector_topics
 
 TOPICS_MAX = 20
 LINE_MAX = 2**31 - 1
-FORMS = "runs, job:NAME, run:ID, created, progress, logs:RUN, logs:RUN:LINE, workers, items"
+FORMS = "runs, job:NAME, run:ID, created, progress, logs:RUN, logs:RUN:LINE, workers"
 
 
 class Kind(StrEnum):
@@ -28,7 +29,6 @@ class Kind(StrEnum):
     PROGRESS = "progress"
     LOGS = "logs"
     WORKERS = "workers"
-    ITEMS = "items"
 
 
 RIGHTS = {
@@ -37,10 +37,23 @@ RIGHTS = {
     Kind.PROGRESS: Right.RUNS_READ,
     Kind.LOGS: Right.RUNS_READ,
     Kind.WORKERS: Right.WORKERS_READ,
-    Kind.ITEMS: Right.COLLECTORS_READ,
 }
-STATES = (Kind.CREATED, Kind.PROGRESS, Kind.WORKERS, Kind.ITEMS)
+STATES = (Kind.CREATED, Kind.PROGRESS, Kind.WORKERS)
 """What is told as a state, and has nothing to select from."""
+
+
+def forms() -> str:
+    """Every form of a topic, for people."""
+    return ", ".join((FORMS, *collector_topics()))
+
+
+def right_of(kind: str) -> Right:
+    """The right that a topic of this kind needs."""
+    return RIGHTS[Kind(kind)] if kind in RIGHTS else collector_topics()[kind].right
+
+
+def _states() -> tuple[str, ...]:
+    return (*STATES, *collector_topics())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +61,7 @@ class Selection:
     """What of one source a stream gets. `run_id` is that of a log; `jobs` and `runs` narrow the changes of runs, and
     None of both is everything."""
 
-    kind: Kind
+    kind: str
     run_id: int | None = None
     jobs: frozenset[str] | None = None
     runs: frozenset[int] | None = None
@@ -56,7 +69,7 @@ class Selection:
     @property
     def source(self) -> str:
         """The name of the source: in ids of events, and of what is read once for all streams."""
-        return self.kind.value if self.run_id is None else f"{self.kind.value}:{self.run_id}"
+        return str(self.kind) if self.run_id is None else f"{self.kind}:{self.run_id}"
 
     def changes(self, found: Sequence[Change]) -> Sequence[Change]:
         """Those of the changes that are wanted."""
@@ -80,7 +93,7 @@ class Topics:
 
     @property
     def rights(self) -> frozenset[Right]:
-        return frozenset(RIGHTS[selection.kind] for selection in self.selections)
+        return frozenset(right_of(selection.kind) for selection in self.selections)
 
     @property
     def jobs(self) -> frozenset[str]:
@@ -97,8 +110,8 @@ def parse_topics(text: str) -> Topics:
     """Raises `InvalidRequest` for what is no topic."""
     asked = [part.strip() for part in text.split(",") if part.strip()]
     if not asked or len(asked) > TOPICS_MAX:
-        _refuse(f"name from 1 to {TOPICS_MAX} topics", f"There are: {FORMS}.")
-    plain = {Kind(part) for part in asked if part in (Kind.RUNS, *STATES)}
+        _refuse(f"name from 1 to {TOPICS_MAX} topics", f"There are: {forms()}.")
+    plain = {part for part in asked if part in (Kind.RUNS, *_states())}
     jobs: set[str] = set()
     runs: set[int] = set()
     logs: dict[int, int | None] = {}
@@ -125,13 +138,13 @@ def parse_topics(text: str) -> Topics:
 
 
 def _selections(
-    plain: set[Kind], jobs: set[str], runs: set[int], logs: Iterable[int]
+    plain: set[str], jobs: set[str], runs: set[int], logs: Iterable[int]
 ) -> Iterable[Selection]:
     if Kind.RUNS in plain:
         yield Selection(kind=Kind.RUNS)
     elif jobs or runs:
         yield Selection(kind=Kind.RUNS, jobs=frozenset(jobs), runs=frozenset(runs))
-    for kind in STATES:
+    for kind in _states():
         if kind in plain:
             yield Selection(kind=kind)
     for run_id in sorted(logs):
@@ -147,11 +160,11 @@ def _number(topic: str, text: str, *, minimum: int = 1, maximum: int = INTEGER_M
 
 def _refuse_unknown(topic: str) -> NoReturn:
     noun, _, rest = topic.partition(":")
-    known = [*(kind.value for kind in Kind), "job", "run"]
+    known = [*(kind.value for kind in Kind), *collector_topics(), "job", "run"]
     suggestion = did_you_mean(noun, known) if noun not in known else ""
     if noun == "job" and not rest:
         suggestion = "Name the job: job:NAME. "
-    _refuse(f"there is no topic {topic!r}", f"{suggestion}There are: {FORMS}.")
+    _refuse(f"there is no topic {topic!r}", f"{suggestion}There are: {forms()}.")
 
 
 def _refuse(message: str, hint: str) -> NoReturn:

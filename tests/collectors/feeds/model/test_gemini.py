@@ -19,10 +19,10 @@ from tsuzuki.collectors.feeds.model.protocol import (
     ModelUnavailable,
     Verdict,
 )
-from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed
+from tsuzuki.collectors.feeds.sandbox.gemini import KEY, Gemini, GeminiCase
 from tsuzuki.model.clock import ManualClock, SystemClock
+from tsuzuki.outward.errors import RateLimitedUntil, SourceFailed
 from tsuzuki.sandbox.faults import Fault, FaultKind
-from tsuzuki.sandbox.gemini import KEY, Gemini, GeminiCase
 from tsuzuki.sandbox.server import StandIn
 
 from .model_fixture import TEXT, screening, settings, summary

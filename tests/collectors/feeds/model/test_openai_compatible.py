@@ -16,10 +16,10 @@ from tsuzuki.collectors.feeds.model.protocol import (
     ModelUnavailable,
     Verdict,
 )
-from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceFailed
+from tsuzuki.collectors.feeds.sandbox.openai_compatible import KEY, CompletionCase, OpenAICompatible
 from tsuzuki.model.clock import ManualClock, SystemClock
+from tsuzuki.outward.errors import RateLimitedUntil, SourceFailed
 from tsuzuki.sandbox.faults import Fault
-from tsuzuki.sandbox.openai_compatible import KEY, CompletionCase, OpenAICompatible
 from tsuzuki.sandbox.server import StandIn
 
 from .model_fixture import TEXT, screening, settings, summary

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.moving_clock import MovingClock
-from tsuzuki.sandbox.mastodon import Mastodon, mastodon
+from tsuzuki.collectors.feeds.sandbox.mastodon import Mastodon, mastodon
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.sql.database import Database
 

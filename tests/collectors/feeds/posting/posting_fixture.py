@@ -17,9 +17,9 @@ from tsuzuki.collectors.feeds.options import FeedsSection
 from tsuzuki.collectors.feeds.posting import Posting, PostOutcome
 from tsuzuki.collectors.feeds.queries import posts, unsettled_posts
 from tsuzuki.collectors.feeds.queries.posts import ChangedPost, Post
+from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN, Mastodon
 from tsuzuki.collectors.feeds.settling import Settled, Settling
 from tsuzuki.collectors.feeds.tables import PostKind, feed_posts, feeds, item_details, items
-from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.engine.run_context import RunContext, StopSignal
 from tsuzuki.engine.task import Task
 from tsuzuki.engine.worker.output_buffer import OutputBuffer
@@ -29,7 +29,7 @@ from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, RunState
-from tsuzuki.sandbox.mastodon import TOKEN, Mastodon
+from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store import jobs
 from tsuzuki.store.leadership import Term

@@ -6,9 +6,9 @@ import pytest
 
 from tsuzuki.collectors.feeds.options import PostCaps
 from tsuzuki.collectors.feeds.post_caps import PostsLeft
+from tsuzuki.collectors.feeds.sandbox.mastodon import WriteCase
 from tsuzuki.collectors.feeds.tables import PostKind
-from tsuzuki.collectors.kit.outbox import OutboxState
-from tsuzuki.sandbox.mastodon import WriteCase
+from tsuzuki.outward.outbox import OutboxState
 
 from .posting_fixture import PostingFixture, PostingRun, body_of
 

@@ -11,8 +11,8 @@ from support.moving_clock import NOON
 from tsuzuki.collectors.feeds.channels.file import FileChannel
 from tsuzuki.collectors.feeds.channels.protocol import AccountStopped, Outgoing
 from tsuzuki.collectors.feeds.tables import PostKind
-from tsuzuki.collectors.kit.errors import SourceUnavailable
-from tsuzuki.collectors.kit.outbox import OutboxState
+from tsuzuki.outward.errors import SourceUnavailable
+from tsuzuki.outward.outbox import OutboxState
 
 from .posting_fixture import PostingFixture, body_of
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from tsuzuki.collectors.feeds.channels import mastodon
-from tsuzuki.collectors.kit.outbox import OutboxState
+from tsuzuki.collectors.feeds.sandbox.mastodon import KeyMode, WriteCase
+from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.sandbox.faults import Fault, FaultKind
-from tsuzuki.sandbox.mastodon import KeyMode, WriteCase
 
 from .posting_fixture import ON_SQLITE, PostingFixture, PostingRun, body_of, link
 
@@ -241,6 +241,7 @@ def test_the_link_is_known_again_in_the_card_alone(
     crash_after_sending(dead)
     dead.end()
     monkeypatch.setattr(
-        "tsuzuki.sandbox.mastodon.records.Status.content", property(lambda _: "<p>text</p>")
+        "tsuzuki.collectors.feeds.sandbox.mastodon.records.Status.content",
+        property(lambda _: "<p>text</p>"),
     )
     assert len(news.start().settle().sent) == 1

@@ -11,10 +11,10 @@ import pytest
 from support.certificates import make_certificate
 from support.threads import TIMEOUT_SECONDS
 from tsuzuki.collectors.feeds.channels.protocol import AccountStopped, Outgoing, PostRefused, Sent
-from tsuzuki.collectors.kit.errors import RateLimitedUntil, SourceUnavailable
-from tsuzuki.collectors.kit.outbox import OutboxState
+from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN, KeyMode, WriteCase
+from tsuzuki.outward.errors import RateLimitedUntil, SourceUnavailable
+from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.sandbox.faults import Fault, FaultKind
-from tsuzuki.sandbox.mastodon import TOKEN, KeyMode, WriteCase
 from tsuzuki.sandbox.server import StandIn
 
 from .posting_fixture import ON_SQLITE, PostingFixture

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from tsuzuki.collectors.feeds.channels.protocol import AccountStopped
-from tsuzuki.collectors.kit.errors import RateLimitedUntil
-from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.outward.errors import RateLimitedUntil
+from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.sandbox.exchange import Request, Response
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.server import StandIn

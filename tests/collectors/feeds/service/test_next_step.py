@@ -12,13 +12,13 @@ from collectors.feeds.feeds_fixture import FeedsFixture
 from support.moving_clock import MovingClock
 from tsuzuki.collectors.feeds.options import FeedsSection
 from tsuzuki.collectors.feeds.queries import items
+from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Page
 from tsuzuki.collectors.feeds.service import FeedsService
 from tsuzuki.config import Configuration
 from tsuzuki.model.errors import ConfigurationError, Conflict
 from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.exchange import Response
 from tsuzuki.sandbox.faults import Fault, FaultKind
-from tsuzuki.sandbox.feed_site import Article, Page
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.liveness import Liveness

@@ -23,8 +23,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
+from tsuzuki.collectors.books.claim import Claims
 from tsuzuki.collectors.books.tables import books_searches, collect_cursor
-from tsuzuki.collectors.kit.claim import Claims
 from tsuzuki.model.cursor import Cursor
 from tsuzuki.store.sql.dialect import insert_into, is_sqlite
 from tsuzuki.store.sql.prepared import execute

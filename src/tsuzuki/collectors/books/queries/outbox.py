@@ -27,8 +27,8 @@ from sqlalchemy.engine import Dialect
 from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.queries.books import book_from
 from tsuzuki.collectors.books.tables import book_deliveries, book_mails, books
-from tsuzuki.collectors.kit.outbox import Outbox, OutboxState
 from tsuzuki.collectors.kit.upsert import insert_from
+from tsuzuki.outward.outbox import Outbox, OutboxState
 from tsuzuki.store.sql.advisory_lock import lock_until_commit
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.prepared import execute, execute_batch, parameters_for

@@ -19,9 +19,9 @@ from tsuzuki.collectors.commits.queries.projects import NewProject, Project
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.service.audit import record_change
 from tsuzuki.collectors.commits.source_factory import THIS_MACHINE, SourceFactory, host_of
-from tsuzuki.collectors.kit.errors import RateLimited, SourceFailed, SourceUnavailable
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
+from tsuzuki.outward.errors import RateLimited, SourceFailed, SourceUnavailable
 from tsuzuki.store.sql.database import Connection
 from tsuzuki.wiring.collector import ServiceContext
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tsuzuki.collectors.feeds.channels.protocol import AccountStopped, Limits, Outgoing, Sent
-from tsuzuki.collectors.kit.errors import SourceUnavailable
+from tsuzuki.outward.errors import SourceUnavailable
 
 OWN_START = b'{"id":"'
 TAIL_BYTES = 64 * 1024

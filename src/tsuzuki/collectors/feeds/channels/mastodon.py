@@ -27,16 +27,16 @@ from tsuzuki.collectors.feeds.channels.protocol import (
     Sent,
 )
 from tsuzuki.collectors.feeds.tables import PostKind
-from tsuzuki.collectors.kit.errors import (
+from tsuzuki.model.clock import Clock
+from tsuzuki.outward.errors import (
     NotConnected,
     RateLimitedUntil,
     SourceFailed,
     SourceUnavailable,
 )
-from tsuzuki.collectors.kit.http import checked_base_url
-from tsuzuki.collectors.kit.redaction import redacted
-from tsuzuki.collectors.kit.user_agent import user_agent
-from tsuzuki.model.clock import Clock
+from tsuzuki.outward.http import checked_base_url
+from tsuzuki.outward.redaction import redacted
+from tsuzuki.outward.user_agent import user_agent
 
 DEFAULT_LIMITS = Limits(characters_max=500, characters_per_url=23)
 """Of a server that does not say."""

@@ -13,8 +13,8 @@ from typing import Any
 
 import requests
 
-from tsuzuki.collectors.kit.retry_after import ASKED_MAX_SECONDS, seconds_asked
 from tsuzuki.model.clock import Clock
+from tsuzuki.outward.retry_after import ASKED_MAX_SECONDS, seconds_asked
 
 BODY_BYTES_MAX = 8 * 1024 * 1024
 CHUNK_BYTES = 64 * 1024

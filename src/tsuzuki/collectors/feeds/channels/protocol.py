@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Protocol, Self
 
 from tsuzuki.collectors.feeds.tables import PostKind
-from tsuzuki.collectors.kit.errors import SourceRefused, SourceUnavailable
+from tsuzuki.outward.errors import SourceRefused, SourceUnavailable
 
 
 class OutcomeUnknown(SourceUnavailable):

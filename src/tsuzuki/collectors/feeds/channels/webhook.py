@@ -22,10 +22,10 @@ from tsuzuki.collectors.feeds.channels.protocol import (
     PostRefused,
     Sent,
 )
-from tsuzuki.collectors.kit.errors import NotConnected, RateLimitedUntil, SourceFailed
-from tsuzuki.collectors.kit.http import HttpClient, HttpResponse
-from tsuzuki.collectors.kit.retry_after import seconds_asked
 from tsuzuki.model.clock import Clock
+from tsuzuki.outward.errors import NotConnected, RateLimitedUntil, SourceFailed
+from tsuzuki.outward.http import HttpClient, HttpResponse
+from tsuzuki.outward.retry_after import seconds_asked
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - the start of every secret of that form, not one
 SECRET_CHARACTERS_MIN = 6

@@ -27,16 +27,16 @@ from tsuzuki.collectors.feeds.model.quota_errors import (
     limit_of,
 )
 from tsuzuki.collectors.feeds.options import ModelSettings
-from tsuzuki.collectors.kit.errors import (
+from tsuzuki.model.clock import Clock
+from tsuzuki.outward.errors import (
     NotConnected,
     RateLimitedUntil,
     SourceFailed,
     SourceRefused,
     SourceUnavailable,
 )
-from tsuzuki.collectors.kit.http import HttpClient, HttpResponse
-from tsuzuki.collectors.kit.retry_after import seconds_asked
-from tsuzuki.model.clock import Clock
+from tsuzuki.outward.http import HttpClient, HttpResponse
+from tsuzuki.outward.retry_after import seconds_asked
 
 REQUEST_TOKENS = 100
 """What a server adds to a request: roles, tags, the schema."""

@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from tsuzuki.collectors.feeds.tables import Step
-from tsuzuki.collectors.kit.errors import (
+from tsuzuki.outward.errors import (
     OutOfQuota,
     SourceFailed,
     SourceRefused,

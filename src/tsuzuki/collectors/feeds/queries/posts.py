@@ -14,8 +14,8 @@ from sqlalchemy.engine import Dialect
 
 from tsuzuki.collectors.feeds.channels.protocol import Outgoing, PostBody, Sent
 from tsuzuki.collectors.feeds.tables import PostKind, feed_posts, item_details
-from tsuzuki.collectors.kit.outbox import Outbox, OutboxState
 from tsuzuki.model.errors import Conflict
+from tsuzuki.outward.outbox import Outbox, OutboxState
 from tsuzuki.store.sql.dialect import insert_into
 from tsuzuki.store.sql.prepared import execute, parameters_for
 from tsuzuki.store.sql.types import UtcTime

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from tsuzuki.collectors.feeds.queries.posts import OUTBOX, Post, post_from
 from tsuzuki.collectors.feeds.tables import PostKind, feed_posts
-from tsuzuki.collectors.kit.outbox import OutboxState
+from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.store.sql.prepared import execute
 from tsuzuki.store.sql.types import UtcTime
 from tsuzuki.store.sql.value_list import in_list

@@ -16,8 +16,8 @@ from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions, o
 from tsuzuki.collectors.feeds.service.items import Items, ItemView, feed_in
 from tsuzuki.collectors.feeds.service.next_step import NextSteps, next_step
 from tsuzuki.collectors.feeds.tables import Step, StepState
-from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.model.sentence import Sentence
+from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.wiring.collector import ServiceContext
 
 MICROS = 1_000_000

@@ -21,8 +21,8 @@ from tsuzuki.collectors.feeds.queries.items import Item
 from tsuzuki.collectors.feeds.queries.posts import Post
 from tsuzuki.collectors.feeds.service.feed_definitions import NO_FEED, FeedDefinitions, FeedView
 from tsuzuki.collectors.feeds.tables import PostKind, Step, WaitingState
-from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.model.errors import Conflict, NotFound
+from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.store import audit
 from tsuzuki.store.sql.database import Connection
 from tsuzuki.wiring.collector import ServiceContext

@@ -15,9 +15,9 @@ from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions, F
 from tsuzuki.collectors.feeds.service.feed_setup import missing_settings
 from tsuzuki.collectors.feeds.service.items import ItemView
 from tsuzuki.collectors.feeds.tables import PostKind, Step, WaitingState
-from tsuzuki.collectors.kit.outbox import OutboxState
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.sentence import Command, Sentence
+from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.store.sql.database import Connection
 from tsuzuki.wiring.collector import ServiceContext
 

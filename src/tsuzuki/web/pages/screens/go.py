@@ -3,7 +3,8 @@
 One place is gone to at once; several are listed, and suggested by the palette as a person types.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from enum import StrEnum
 from itertools import islice
 from typing import Annotated
@@ -15,8 +16,8 @@ from tsuzuki.model.access import Right
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.web.answers import Model
-from tsuzuki.web.api.feeds import feeds_service
 from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.extension import extensions
 from tsuzuki.web.pages.language import message, translations
 from tsuzuki.web.pages.links import path_part
 from tsuzuki.web.pages.route import Screen
@@ -31,17 +32,15 @@ class Kind(StrEnum):
     RUN = "run"
     JOB = "job"
     WORKER = "worker"
-    ITEM = "item"
     PAGE = "page"
     SETTING = "setting"
     USER = "user"
 
 
-KINDS = {
+KINDS: dict[str, str] = {
     Kind.RUN: message("Run"),
     Kind.JOB: message("Job"),
     Kind.WORKER: message("Worker"),
-    Kind.ITEM: message("Feed item"),
     Kind.PAGE: message("Page"),
     Kind.SETTING: message("Setting"),
     Kind.USER: message("User"),
@@ -51,7 +50,7 @@ KINDS = {
 class Place(Model):
     """`label` is its name or id; `word` its kind in the language of the viewer; `is_exact`: the text names it."""
 
-    kind: Kind
+    kind: str
     word: str
     label: str
     href: str
@@ -81,11 +80,11 @@ def _places(context: PageContext, text: str) -> Iterator[Place]:
     """An id first, then names that have the text in them."""
     gettext = translations(context.viewer.language).gettext
 
-    def place(kind: Kind, label: str, href: str, *names: str) -> Iterator[Place]:
+    def place(kind: str, label: str, href: str, *names: str) -> Iterator[Place]:
         known = [name.lower() for name in (label, *names)]
         if any(text.lower() in name for name in known):
             is_exact = text.lower() in known
-            word = gettext(KINDS[kind])
+            word = gettext(KINDS.get(kind, kind))
             yield Place(kind=kind, word=word, label=label, href=href, is_exact=is_exact)
 
     number = _number(text)
@@ -109,22 +108,16 @@ def _number(text: str) -> int | None:
     return None
 
 
-def _numbered(context: PageContext, number: int) -> Iterator[tuple[Kind, str]]:
-    """A run, and an item of a feed: both are counted."""
-    if _exists(lambda: context.application.runs.get(number)):
+def _numbered(context: PageContext, number: int) -> Iterator[tuple[str, str]]:
+    """The run with this number, and the collectors' objects that are numbered too."""
+    with suppress(TsuzukiError):
+        context.application.runs.get(number)
         yield Kind.RUN, f"/runs/{number}"
-    if _has_page(context, "/feeds") and _exists(
-        lambda: feeds_service(context).items.get(str(number))
-    ):
-        yield Kind.ITEM, f"/feeds/items/{number}"
-
-
-def _exists(read: Callable[[], object]) -> bool:
-    try:
-        read()
-    except TsuzukiError:  # not there; or its collector cannot be used
-        return False
-    return True
+    for pages in extensions():
+        find = pages.load_numbered()
+        if find and all(_has_page(context, entry.path) for entry in pages.menu):
+            with suppress(TsuzukiError):  # not there; or its collector cannot be used
+                yield from find(context, number)
 
 
 def _named(context: PageContext) -> Iterator[tuple[Kind, str, str]]:

@@ -1,0 +1,129 @@
+"""`tsuzuki books`: what was collected, what is left of the quota, and what is mailed."""
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from tsuzuki.cli.application import open_application
+from tsuzuki.cli.arguments import timeout_option
+from tsuzuki.cli.commands import Group
+from tsuzuki.cli.completions import job_names
+from tsuzuki.cli.formatting import format_list
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.output import Column, emit, warn
+from tsuzuki.cli.run_and_wait import run_and_wait
+from tsuzuki.collectors.books.commands.mail import mail, preview
+from tsuzuki.collectors.books.commands.result import tell_books_result
+from tsuzuki.collectors.books.commands.service import books_service
+
+BOOKS = [
+    Column("volume_id", "VOLUME"),
+    Column("title"),
+    Column("authors", format=format_list),
+    Column("published_date", "PUBLISHED"),
+    Column("isbn13", "ISBN"),
+    Column("first_seen_at", "FIRST SEEN"),
+]
+QUOTA = [
+    Column("day"),
+    Column("calls", align="right"),
+    Column("limit", align="right"),
+    Column("left", align="right"),
+    Column("resets_at", "RESETS"),
+    Column("refused_at", "REFUSED"),
+]
+
+
+@click.group(cls=Group)
+def books() -> None:
+    """Collect books, look at them, and mail what is new.
+
+    \b
+    tsuzuki books collect novelties
+    tsuzuki books ls --job novelties
+    """
+
+
+@books.command()
+@click.argument("name", shell_complete=job_names("books"))
+@click.option("--no-mail", is_flag=True, help="Collect only.")
+@timeout_option
+@click.pass_obj
+def collect(invocation: Invocation, name: str, no_mail: bool, timeout: float | None) -> None:
+    """Go on with a job's collection now, and wait for it; the exit code is its result.
+
+    Where no engine runs, one is started for as long as it takes.
+
+    \b
+    tsuzuki books collect novelties --no-mail
+    """
+    arguments: dict[str, Any] = {"mail": False} if no_mail else {}
+    with open_application(invocation) as application:
+        books_service(application).require_job(name)
+        run_and_wait(
+            invocation,
+            application,
+            name,
+            arguments=arguments,
+            timeout=timeout,
+            tell=tell_books_result,
+        )
+
+
+@books.command()
+@click.option(
+    "--job",
+    "name",
+    metavar="JOB",
+    help="Only what this job has found.",
+    shell_complete=job_names("books"),
+)
+@click.option("--search", "words", metavar="TEXT", help="In title, subtitle, authors or ISBN.")
+@click.option("--undelivered", is_flag=True, help="With --job: only what it has not mailed.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=50, help="How many at most.")
+@click.pass_obj
+def ls(
+    invocation: Invocation, name: str | None, words: str | None, undelivered: bool, limit: int
+) -> None:
+    """List books, newest first.
+
+    \b
+    tsuzuki books ls --search astronomy
+    """
+    with open_application(invocation) as application:
+        found = books_service(application).find(
+            job_name=name, words=words, undelivered=undelivered, limit=limit
+        )
+    emit(
+        invocation,
+        [
+            {
+                **one.book._asdict(),
+                "first_seen_at": one.first_seen_at,
+                "last_seen_at": one.last_seen_at,
+            }
+            for one in found
+        ],
+        columns=BOOKS,
+        empty="no books",
+    )
+
+
+@books.command()
+@click.pass_obj
+def quota(invocation: Invocation) -> None:
+    """Show what is left of today's calls, and when there are more.
+
+    \b
+    tsuzuki books quota
+    """
+    with open_application(invocation) as application:
+        use = books_service(application).quota()
+    emit(invocation, {**asdict(use), "left": use.left}, columns=QUOTA)
+    if use.refused_at:
+        warn(invocation, "Google Books itself has said that today's allowance is used up")
+
+
+books.add_command(preview)
+books.add_command(mail)

@@ -1,0 +1,22 @@
+"""The pages of books: jobs with their searches, what was found, and mails."""
+
+from pathlib import Path
+
+from tsuzuki.model.access import Right
+from tsuzuki.web.pages.extension import Pages
+from tsuzuki.web.pages.language import message
+from tsuzuki.web.pages.navigation import MenuEntry
+
+PAGES = Pages(
+    folder=Path(__file__).parents[1],
+    screens=(
+        "tsuzuki.collectors.books.pages.books",
+        "tsuzuki.collectors.books.pages.lists",
+    ),
+    icons={
+        "books": '<path d="M8 4C6.500 3 4 2.700 2 3v9.500c2-.3 4.500 0 6 1 1.500-1 4-1.300 6-1'
+        'V3c-2-.3-4.500 0-6 1zm0 0v9.500"/>',
+    },
+    menu=(MenuEntry(message("Books"), "/books", Right.COLLECTORS_READ, "books", "b"),),
+    run_effects="tsuzuki.collectors.books.pages.run_effects:run_effects",
+)

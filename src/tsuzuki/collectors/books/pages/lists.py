@@ -1,0 +1,149 @@
+"""The books that were found, and the ledger of mails: what was delivered, and what a person decides about one."""
+
+from typing import Annotated, Any
+
+from fastapi import Form, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from tsuzuki.collectors.books.api import (
+    BookOut,
+    BookQuery,
+    CursorQuery,
+    MailId,
+    MailOut,
+    StoredBookOut,
+    books_service,
+    stored_out,
+)
+from tsuzuki.model.access import Right
+from tsuzuki.model.errors import NotFound, TsuzukiError, UsageError
+from tsuzuki.web.answers import Model
+from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.language import message
+from tsuzuki.web.pages.route import Screen
+from tsuzuki.web.paging import COUNT_MAX, Count, count_of
+from tsuzuki.web.problems import Problem
+
+screen = Screen()
+
+
+class BookListView(Model):
+    """`jobs` are those that a list can be narrowed to; `problem` says why the filter found nothing."""
+
+    books: list[StoredBookOut]
+    next_cursor: str | None
+    filters: dict[str, Any]
+    count: Count | None
+    jobs: list[str]
+    problem: Problem | None = None
+
+
+@screen.page("/books/found", right=Right.COLLECTORS_READ, template="screens/books_found.html")
+def found_page(context: Page, query: Annotated[BookQuery, Query()]) -> BookListView:
+    service = books_service(context)
+    wanted: dict[str, Any] = {
+        "job_name": query.job,
+        "words": query.search,
+        "undelivered": query.undelivered,
+    }
+    jobs = [view.job for view in service.searches()]
+    try:
+        page = context.page(
+            query.model_copy(update={"count": True}),
+            find=lambda after, limit: service.find(**wanted, after=after, limit=limit),
+            position=lambda stored: stored.book.volume_id,
+            item=stored_out,
+            count=lambda: count_of(service.count(**wanted, at_most=COUNT_MAX + 1)),
+        )
+    except (NotFound, UsageError) as error:
+        return BookListView(
+            books=[],
+            next_cursor=None,
+            filters=query.filters(),
+            count=None,
+            jobs=jobs,
+            problem=context.problem(error),
+        )
+    return BookListView(
+        books=page.items,
+        next_cursor=page.next_cursor,
+        filters=page.filters,
+        count=page.count,
+        jobs=jobs,
+    )
+
+
+class MailsView(Model):
+    mails: list[MailOut]
+    next_cursor: str | None
+    filters: dict[str, Any]
+
+
+@screen.page("/books/mails", right=Right.COLLECTORS_READ, template="screens/books_mails.html")
+def mails_page(context: Page, query: Annotated[CursorQuery, Query()]) -> MailsView:
+    service = books_service(context)
+    page = context.page(
+        query,
+        find=lambda after, limit: service.mails(query.job, before_id=after, limit=limit),
+        position=lambda view: view.mail.id,
+        item=lambda view: MailOut.model_validate(context.mask(view.as_dict())),
+    )
+    return MailsView(mails=page.items, next_cursor=page.next_cursor, filters=page.filters)
+
+
+class MailView(Model):
+    """A mail and what was in it; `problem` says why it could not be decided."""
+
+    mail: MailOut
+    books: list[BookOut]
+    problem: Problem | None = None
+
+
+@screen.page(
+    "/books/mails/{mail_id:int}", right=Right.COLLECTORS_READ, template="screens/books_mail.html"
+)
+def mail_page(context: Page, mail_id: MailId) -> MailView:
+    return _mail_view(context, mail_id)
+
+
+def _mail_view(context: PageContext, mail_id: int, problem: Problem | None = None) -> MailView:
+    service = books_service(context)
+    view = service.mail(mail_id)
+    return MailView(
+        mail=MailOut.model_validate(context.mask(view.as_dict())),
+        books=[BookOut.model_validate(book._asdict()) for book in service.delivered(mail_id)],
+        problem=problem,
+    )
+
+
+class DecideForm(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    decision: str = Field(pattern="^(sent|resend)$")
+
+
+@screen.page(
+    "/books/mails/{mail_id:int}/decide",
+    right=Right.COLLECTORS_OPERATE,
+    template="screens/books_decide.html",
+)
+def confirm_decision(context: Page, mail_id: MailId) -> MailView:
+    return _mail_view(context, mail_id)
+
+
+@screen.form("/books/mails/{mail_id:int}/decide", right=Right.COLLECTORS_OPERATE)
+def decide(context: Page, mail_id: MailId, form: Annotated[DecideForm, Form()]) -> Response:
+    service = books_service(context)
+    try:
+        if form.decision == "sent":
+            service.mark_sent(mail_id)
+        else:
+            service.resend(mail_id)
+    except TsuzukiError as error:
+        problem = context.problem(error)
+        view = _mail_view(context, mail_id, problem)
+        return context.render("screens/books_decide.html", view, status=problem.status)
+    text = message("Mail %(id)s counts as delivered.")
+    if form.decision == "resend":
+        text = message("Mail %(id)s is sent again with the next run of its job.")
+    return context.redirect(f"/books/mails/{mail_id}", text, id=mail_id)

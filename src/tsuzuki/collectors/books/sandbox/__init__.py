@@ -1,0 +1,1 @@
+"""Stand-ins for Google Books and for a mail server."""

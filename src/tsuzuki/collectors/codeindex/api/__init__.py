@@ -1,0 +1,1 @@
+"""The code index over HTTP."""

@@ -1,0 +1,210 @@
+"""The tool set `code`, as agents see it. The definitions stay small: agents carry them in every turn."""
+
+from typing import Any
+
+from tsuzuki.mcp.parameters import CURSOR, budget_parameter, parameter
+from tsuzuki.mcp.tool import Parameter, Tool
+from tsuzuki.mcp.tool_set import ToolSet
+from tsuzuki.model.access import Right
+
+_INSTRUCTIONS = """\
+Questions about source code: use these tools before grep and before reading whole files.
+code_search finds definitions by any part of a name, and text; code_read shows source with line numbers as it is now.
+code_references shows who uses a symbol and how sure that is; code_outline and code_map show what there is.
+Answers are checked against the files at that moment; nothing has to be built first, and `building` answers are partial.
+Every answer is within `budget` tokens; `cursor` continues it. Name symbols as Class/method or file:name."""
+
+_MODULE = "tsuzuki.collectors.codeindex.tools"
+_ONE_OR_MORE = ["string", "array"]
+"""Only where it matters: some clients do not know a list of types. One text for a list is understood everywhere."""
+
+
+_PATH = parameter(
+    "path", "string", "root", "directory", "dir", "folder", "cwd", "project", "repo", "repository"
+)
+_FILE_NAMES = ("file_path", "filename", "filepath", "file_name", "files", "uri")
+_GLOB = parameter(
+    "glob",
+    "array",
+    *("globs", "include", "includes", "file_pattern", "paths", "filter"),
+    description="like .gitignore: *.py, src/, !tests",
+)
+
+
+def _common(budget_max: int, *, cursor: bool = True) -> tuple[Parameter, ...]:
+    return (
+        _PATH,
+        budget_parameter(budget_max),
+        *((CURSOR,) if cursor else ()),
+    )
+
+
+def _tool(
+    name: str, description: str, *parameters: Parameter, budgets: tuple[int, int], **more: Any
+) -> Tool:
+    default, most = budgets
+    has_cursor = bool(more.pop("cursor", True))
+    more.setdefault(
+        "right", Right.CODE_READ if more.get("is_read_only", True) else Right.CODE_BUILD
+    )
+    return Tool(
+        name=name,
+        description=description,
+        parameters=(*parameters, *_common(most, cursor=has_cursor)),
+        budget_default=default,
+        budget_max=most,
+        **more,
+    )
+
+
+SEARCH = _tool(
+    "code_search",
+    "Use instead of grep to find where something is defined or mentioned. "
+    "Names match as a whole, by start, by any piece or by the starts of their words (buMan finds BuildJobManager); "
+    "Class/part looks inside a class. Definitions come first, with signature and doc, then lines of text by file.",
+    parameter(
+        "query",
+        _ONE_OR_MORE,
+        *("q", "pattern", "text", "name", "search", "queries", "symbol", "term", "keyword"),
+        required=True,
+    ),
+    parameter("in", "string", "where", "scope", enum=["names", "text", "both"]),
+    parameter("regex", "boolean", "is_regex", "use_regex", description="of text"),
+    parameter(
+        "kind",
+        "array",
+        "kinds",
+        "type",
+        "symbol_kind",
+        description="class, function, method...",
+    ),
+    _GLOB,
+    parameter(
+        "limit",
+        "integer",
+        *("max_results", "head_limit", "max", "count", "top", "n", "page_size"),
+        minimum=1,
+        maximum=500,
+        description="of each; 20",
+    ),
+    function=f"{_MODULE}.search:search",
+    example={"query": "parse_config"},
+    budgets=(2_000, 8_000),
+    is_always_loaded=True,
+)
+READ = _tool(
+    "code_read",
+    "Use instead of reading a whole file when you know the symbol: gives its source with line numbers, read now. "
+    "symbols: Class/method, file:name, name[1] for the second of a name; several at once. "
+    "Or file with lines 10-20. A long class is shown as its members. "
+    "A name that fits several symbols is answered with the list of them.",
+    parameter("symbols", "array", "symbol", "name", "names", "name_path", "query", "targets"),
+    parameter("file", "string", *_FILE_NAMES),
+    parameter("lines", "string", "range", "line_range", "line", description="10-20"),
+    function=f"{_MODULE}.read:read",
+    example={"symbols": ["Server/start"]},
+    budgets=(4_000, 12_000),
+    is_always_loaded=True,
+)
+REFERENCES = _tool(
+    "code_references",
+    "Use instead of grep to find who calls, reads, imports or extends a symbol: "
+    "comments, strings and other languages are left out. "
+    "Sites are grouped by file and enclosing symbol. Each says how sure it is: same_file, same_package, imported and "
+    "only_definition are exact; by_name (3) only has the name of 3 definitions.",
+    parameter(
+        "name",
+        "string",
+        *("symbol", "query", "symbols", "name_path", "identifier", "function"),
+        required=True,
+        description="name, Class/method or file:name",
+    ),
+    parameter(
+        "kind", "string", "kinds", "type", enum=["call", "type", "import", "inherit", "read", "all"]
+    ),
+    _GLOB,
+    parameter("tests", "boolean", "include_tests", description="false leaves tests out"),
+    function=f"{_MODULE}.references:references",
+    example={"name": "Server/start"},
+    budgets=(2_000, 8_000),
+    is_always_loaded=True,
+)
+OUTLINE = _tool(
+    "code_outline",
+    "Use before reading a file or folder you do not know: its symbols as a tree with lines and signatures; "
+    "of a folder the files with their outermost symbols.",
+    parameter("file", "string", *_FILE_NAMES, "target", description="file or folder"),
+    parameter("depth", "integer", "max_depth", "level", minimum=1, maximum=99),
+    function=f"{_MODULE}.outline:outline",
+    example={"file": "src"},
+    budgets=(1_500, 6_000),
+)
+MAP = _tool(
+    "code_map",
+    "Use first in a tree you do not know, instead of listing folders: "
+    "the files that the rest uses most, with their most used signatures.",
+    parameter(
+        "focus",
+        "array",
+        *("focus_files", "files", "file", "query", "names", "symbols"),
+        description="paths or names of interest",
+    ),
+    function=f"{_MODULE}.map:code_map",
+    example={"focus": ["src/app.py"]},
+    budgets=(1_500, 6_000),
+)
+_JOB = parameter("job_id", "string", "id", "job", "build_id", "jobId")
+
+
+def _wait(default: int) -> Parameter:
+    return parameter(
+        "wait_seconds",
+        "integer",
+        *("wait", "timeout", "timeout_seconds"),
+        minimum=0,
+        maximum=30,
+        description=f"for its end; {default}",
+    )
+
+
+_PATHS = parameter("paths", "array", "files", description="only these files and folders")
+BUILD = _tool(
+    "code_index_build",
+    "Index a tree, or bring its index up to date. Rarely needed: questions do so themselves. "
+    "Answers at once with a job; if one runs already, with that one.",
+    _wait(0),
+    _PATHS,
+    parameter("force", "boolean", "rebuild", "full", description="parse unchanged files too"),
+    function=f"{_MODULE}.builds:build",
+    example={"wait_seconds": 10},
+    budgets=(300, 600),
+    is_read_only=False,
+    cursor=False,
+)
+STATUS = _tool(
+    "code_index_status",
+    "How the index is and how far its build: job, symbols, files by outcome, files that failed.",
+    _JOB,
+    function=f"{_MODULE}.builds:status",
+    budgets=(600, 2_000),
+    cursor=False,
+)
+UPDATE = _tool(
+    "code_index_update",
+    "Bring the index up to date and wait for it.",
+    _wait(10),
+    _PATHS,
+    function=f"{_MODULE}.builds:update",
+    budgets=(300, 600),
+    is_read_only=False,
+    is_listed=False,
+    cursor=False,
+)
+
+TOOLS = ToolSet(
+    name="code",
+    tools=(SEARCH, READ, REFERENCES, OUTLINE, MAP, BUILD, STATUS, UPDATE),
+    instructions=_INSTRUCTIONS,
+    warm_up=(f"{_MODULE}.indexes:catch_up",),
+    makers={"code": f"{_MODULE}.job_indexes:JobIndexes.of"},
+)

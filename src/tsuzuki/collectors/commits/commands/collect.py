@@ -1,0 +1,218 @@
+"""`tsuzuki commits collect`: start, or take over, and watch until it has ended.
+
+Where no engine runs, this process executes the collection, and nothing else.
+"""
+
+import sys
+import threading
+from contextlib import closing, suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from tsuzuki.cli.application import apply_file, open_application
+from tsuzuki.cli.commands import Command
+from tsuzuki.cli.errors import ExitWith
+from tsuzuki.cli.foreground import ProcessSignals
+from tsuzuki.cli.invocation import Invocation, OutputFormat
+from tsuzuki.cli.output import Column, emit, is_terminal, say
+from tsuzuki.collectors.commits.commands.completions import project_paths
+from tsuzuki.collectors.commits.commands.progress_lines import ProgressLines
+from tsuzuki.collectors.commits.commands.service import commits_service
+from tsuzuki.model.errors import Conflict, Interrupted, NotFound, RunFailed
+from tsuzuki.model.states import RunState
+
+if TYPE_CHECKING:
+    from tsuzuki.collectors.commits.commands.progress import Bars
+    from tsuzuki.collectors.commits.service.bulk_runs import BulkProgress, StartedCollection
+    from tsuzuki.services.one_run_engine import OneRunEngine
+    from tsuzuki.wiring.application import Application
+
+LOOK_SECONDS = 0.2
+FIRST_LOOK_SECONDS = 0.02
+
+RESULTS = [
+    Column("path", "PROJECT"),
+    Column("branch_name", "BRANCH"),
+    Column("status"),
+    Column("new_commits_count", "NEW", align="right"),
+    Column("error_message", "ERROR"),
+    Column("notes", format=lambda notes: "; ".join(note.sentence for note in notes) or "-"),
+]
+
+
+@click.command(cls=Command)
+@click.argument("references", metavar="[PROJECT]...", nargs=-1, shell_complete=project_paths)
+@click.option("--branch", metavar="BRANCH", help="Only this branch.")
+@click.option("--detach", is_flag=True, help="Start it and leave it to the running processes.")
+@click.pass_obj
+def collect(
+    invocation: Invocation, references: tuple[str, ...], branch: str | None, detach: bool
+) -> None:
+    """Continue the collection of every target, or of some projects.
+
+    Exit code 1 if a target failed, 6 if a collection is running already.
+
+    \b
+    tsuzuki commits collect
+    tsuzuki commits collect group/project --branch main
+    """
+    with open_application(invocation) as application:
+        apply_file(invocation, application)
+        started = commits_service(application).bulk_runs.start(references, branch=branch)
+        is_of_all = not references and branch is None
+        _follow(invocation, application, started, detach=detach, is_of_all=is_of_all)
+
+
+@click.command(cls=Command)
+@click.argument("run", metavar="COLLECTION")
+@click.option("--detach", is_flag=True, help="Start it and leave it to the running processes.")
+@click.pass_obj
+def retry(invocation: Invocation, run: str, detach: bool) -> None:
+    """Collect what failed, or was left pending, in an earlier collection.
+
+    \b
+    tsuzuki commits retry 550e8400
+    """
+    with open_application(invocation) as application:
+        started = commits_service(application).bulk_runs.retry(run)
+        _follow(invocation, application, started, detach=detach)
+
+
+@click.command(cls=Command)
+@click.pass_obj
+def watch(invocation: Invocation) -> None:
+    """Watch the running collection until it ends.
+
+    \b
+    tsuzuki commits watch
+    """
+    with open_application(invocation) as application:
+        running = next(
+            (
+                one
+                for one in commits_service(application).bulk_runs.runs(limit=5)
+                if one.completed_at_utc is None
+            ),
+            None,
+        )
+        if running is None:
+            raise NotFound("no collection is running", hint="See: tsuzuki commits runs")
+        _see_through(invocation, application, running.run_id)
+
+
+def _follow(
+    invocation: Invocation,
+    application: "Application",
+    started: "StartedCollection",
+    *,
+    detach: bool,
+    is_of_all: bool = False,
+) -> None:
+    if started.is_takeover:
+        say(
+            invocation, f"Going on with the collection {started.run_id}, which was left unfinished."
+        )
+    else:
+        say(invocation, f"Collection {started.run_id} of {started.total_targets} targets.")
+    if detach:
+        is_executed = application.liveness.has_live_leader_and_worker()
+        if not is_executed:
+            say(
+                invocation,
+                "No engine is at work, so it waits until one is: "
+                "start one with `tsuzuki up`, or do it here with `tsuzuki commits watch`.",
+            )
+        emit(invocation, {**asdict(started), "engine_at_work": is_executed})
+        return
+    _see_through(invocation, application, started.run_id, is_of_all=is_of_all)
+
+
+def _see_through(
+    invocation: Invocation, application: "Application", run_id: str, *, is_of_all: bool = False
+) -> None:
+    """Stay with a collection until it has ended, and end with its result. One that `is_of_all` targets is
+    continued by the next such one."""
+    from tsuzuki.collectors.commits.service.bulk_runs import JOB
+
+    signals = ProcessSignals(application.local_engine.hurry)
+    with closing(application.one_run_engine(JOB)) as engine:
+        _watch(invocation, application, run_id, stop=signals.received, engine=engine)
+        if signals.received.is_set():
+            next_command = "collect" if is_of_all else f"retry {run_id}"
+            raise _given_up(application, run_id, next_command, is_ours=engine.is_ours)
+    _tell_end(invocation, application, run_id)
+
+
+def _given_up(
+    application: "Application", run_id: str, next_command: str, *, is_ours: bool
+) -> Interrupted:
+    """After ^C: what this process executes is cancelled, or a retry would take its place."""
+    if not is_ours:
+        return Interrupted(
+            f"interrupted; the collection {run_id} goes on",
+            hint="Stop it with: tsuzuki commits cancel",
+        )
+    with suppress(Conflict):  # it has just ended
+        commits_service(application).bulk_runs.cancel(run_id)
+    return Interrupted(
+        f"the collection {run_id} was interrupted",
+        hint=f"What is done is kept; go on with: tsuzuki commits {next_command}",
+    )
+
+
+def _watch(
+    invocation: Invocation,
+    application: "Application",
+    run_id: str,
+    *,
+    stop: threading.Event,
+    engine: "OneRunEngine",
+) -> None:
+    """Show how a collection goes until it ends, or until asked to stop."""
+    no_bars = invocation.quiet or invocation.output.is_json or not is_terminal(sys.stderr)
+    pause = FIRST_LOOK_SECONDS
+    with ProgressLines(invocation) if no_bars else _bars(invocation) as shown:
+        while True:
+            progress = commits_service(application).bulk_runs.progress(run_id)
+            engine.check(is_running=progress.job_run_state is RunState.RUNNING)
+            shown.show(progress)
+            if progress.summary.completed_at_utc is not None:
+                return
+            _refuse_failed(progress)
+            if stop.wait(pause):
+                return
+            pause = min(pause * 1.5, LOOK_SECONDS)
+
+
+def _refuse_failed(progress: "BulkProgress") -> None:
+    """The run that worked on it has failed for good, and the collection waits for another."""
+    if progress.job_run_state in (RunState.FAILED, RunState.TIMED_OUT):
+        raise RunFailed(
+            f"the collection {progress.summary.run_id} stopped: {progress.error}",
+            hint="What is done is kept; go on with: tsuzuki commits collect",
+        )
+
+
+def _tell_end(invocation: Invocation, application: "Application", run_id: str) -> None:
+    view = commits_service(application).bulk_runs.show(run_id)
+    if invocation.output is OutputFormat.TABLE:
+        emit(invocation, view.results, columns=RESULTS, empty="It had no targets.")
+        summary = view.summary
+        say(
+            invocation,
+            f"Collection {run_id} {summary.run_status}: {summary.success_count} succeeded, "
+            f"{summary.failed_count} failed, {summary.pending_count} pending.",
+        )
+    else:
+        results = [asdict(result) for result in view.results]
+        emit(invocation, {**asdict(view.summary), "results": results})
+    if view.summary.failed_count or view.summary.pending_count:
+        raise ExitWith(1)
+
+
+def _bars(invocation: Invocation) -> "Bars":
+    from tsuzuki.collectors.commits.commands.progress import Bars
+
+    return Bars(invocation)

@@ -1,0 +1,225 @@
+"""`tsuzuki commits`: continue the collection of every project and branch, and see what it brought."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tsuzuki.cli.application import open_application
+from tsuzuki.cli.commands import Group
+from tsuzuki.cli.confirmation import confirm, yes_option
+from tsuzuki.cli.formatting import format_stored_time
+from tsuzuki.cli.invocation import Invocation, OutputFormat
+from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.waiting_lines import waiting_told
+from tsuzuki.collectors.commits.commands.chart import chart
+from tsuzuki.collectors.commits.commands.collect import RESULTS, collect, retry, watch
+from tsuzuki.collectors.commits.commands.completions import project_paths
+from tsuzuki.collectors.commits.commands.service import commits_service
+from tsuzuki.collectors.commits.commands.statistics import export, stats
+from tsuzuki.collectors.commits.commands.targets import TARGETS, add_target
+
+if TYPE_CHECKING:
+    from tsuzuki.collectors.commits.service.commits import ProjectChange
+
+PROJECTS = [
+    Column("project_id", "ID", align="right"),
+    Column("path", "PROJECT"),
+    Column("kind"),
+    Column("default_branch", "DEFAULT"),
+    Column("commits", align="right"),
+    Column("location"),
+]
+RUNS = [
+    Column("run_id", "COLLECTION", shrinks=True),
+    Column("run_status", "STATUS"),
+    Column("total_targets", "TARGETS", align="right"),
+    Column("success_count", "SUCCESS", align="right"),
+    Column("failed_count", "FAILED", align="right"),
+    Column("pending_count", "PENDING", align="right"),
+    Column("started_at_utc", "STARTED", format=format_stored_time),
+    Column("completed_at_utc", "COMPLETED", format=format_stored_time),
+]
+SYNCED = [
+    Column("project_id", "ID", align="right"),
+    Column("path", "PROJECT"),
+    Column("change"),
+]
+
+
+@click.group(cls=Group)
+def commits() -> None:
+    """Continue the collection of every project and branch, and see what it brought.
+
+    \b
+    tsuzuki commits add-target ~/src/django
+    tsuzuki commits collect
+    tsuzuki commits stats --by month,author
+    """
+
+
+@commits.group("projects")
+def projects() -> None:
+    """Projects: those of the configured GitLab, and repositories of your own.
+
+    \b
+    tsuzuki commits projects sync
+    """
+
+
+@projects.command()
+@click.pass_obj
+def sync(invocation: Invocation) -> None:
+    """Learn of every project of the configured GitLab. Nothing is ever taken away.
+
+    \b
+    tsuzuki commits projects sync
+    """
+    with open_application(invocation) as application, waiting_told(invocation, "the GitLab"):
+        changes = commits_service(application).commits.sync_projects()
+    told = [_change(change) for change in changes]
+    emit(invocation, told, columns=SYNCED, empty="The server shows no project.")
+
+
+@projects.command("ls")
+@click.pass_obj
+def list_projects(invocation: Invocation) -> None:
+    """List the projects that are known.
+
+    \b
+    tsuzuki commits projects ls
+    """
+    with open_application(invocation) as application:
+        found = commits_service(application).commits.projects()
+    rows = [{**asdict(view.project), "commits": view.commits} for view in found]
+    emit(invocation, rows, columns=PROJECTS, empty="No project yet: tsuzuki commits projects add .")
+
+
+@projects.command("add")
+@click.argument("location", metavar="PATH|URL")
+@click.pass_obj
+def add_project(invocation: Invocation, location: str) -> None:
+    """Take in a repository of this machine, or a git URL.
+
+    \b
+    tsuzuki commits projects add ~/src/django
+    tsuzuki commits projects add https://example.com/group/project.git
+    """
+    with open_application(invocation) as application, waiting_told(invocation, location):
+        change = commits_service(application).commits.add_repository(location, base=invocation.cwd)
+    emit(invocation, [_change(change)], columns=SYNCED)
+
+
+commits.add_command(add_target)
+
+
+@commits.command("remove-target")
+@click.argument("project", shell_complete=project_paths)
+@click.argument("branch")
+@yes_option
+@click.pass_obj
+def remove_target(invocation: Invocation, project: str, branch: str, yes: bool) -> None:
+    """Follow a branch no longer. What was collected stays.
+
+    \b
+    tsuzuki commits remove-target 1 old-branch --yes
+    """
+    confirm(invocation, f"stop following {branch} of {project}", yes=yes)
+    with open_application(invocation) as application:
+        commits_service(application).commits.remove_target(project, branch)
+    say(invocation, f"'{branch}' of {project} is followed no longer.")
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, {"project": project, "branch": branch})
+
+
+@commits.command()
+@click.pass_obj
+def targets(invocation: Invocation) -> None:
+    """List the branches that are followed, and how far each is collected.
+
+    \b
+    tsuzuki commits targets
+    """
+    with open_application(invocation) as application:
+        found = commits_service(application).commits.targets()
+    emit(invocation, found, columns=TARGETS, empty="No target yet: tsuzuki commits add-target .")
+
+
+commits.add_command(collect)
+commits.add_command(watch)
+
+
+@commits.command()
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, help="At most so many.")
+@click.pass_obj
+def runs(invocation: Invocation, limit: int) -> None:
+    """List collections, the newest first.
+
+    \b
+    tsuzuki commits runs --limit 5
+    """
+    with open_application(invocation) as application:
+        found = commits_service(application).bulk_runs.runs(limit=limit)
+    emit(invocation, found, columns=RUNS, empty="No collection yet: tsuzuki commits collect")
+
+
+@commits.command()
+@click.argument("run", metavar="COLLECTION")
+@click.pass_obj
+def show(invocation: Invocation, run: str) -> None:
+    """Show a collection and the result of each target. The first letters of its id will do.
+
+    \b
+    tsuzuki commits show 550e8400
+    """
+    with open_application(invocation) as application:
+        view = commits_service(application).bulk_runs.show(run)
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, {**asdict(view.summary), **_beside_summary(view)})
+        return
+    emit(invocation, view.summary)
+    emit(invocation, view.results, columns=RESULTS, empty="It has no targets.")
+
+
+commits.add_command(retry)
+
+
+@commits.command()
+@click.argument("run", metavar="[COLLECTION]", required=False)
+@click.pass_obj
+def cancel(invocation: Invocation, run: str | None) -> None:
+    """Stop the running collection. What is done is kept, the rest stays pending.
+
+    \b
+    tsuzuki commits cancel 550e8400
+    """
+    with open_application(invocation) as application:
+        summary = commits_service(application).bulk_runs.cancel(run)
+    emit(invocation, [summary], columns=RUNS)
+    say(invocation, f"Go on with what is left: tsuzuki commits retry {summary.run_id}")
+
+
+commits.add_command(stats)
+commits.add_command(chart)
+commits.add_command(export)
+
+
+def _change(change: "ProjectChange") -> dict[str, Any]:
+    words = []
+    if change.is_new:
+        words.append("new")
+    if change.renamed_from:
+        words.append(f"renamed from {change.renamed_from}")
+    if change.default_moved_from:
+        words.append(
+            f"starts at {change.project.default_branch}, before at {change.default_moved_from}"
+        )
+    return {**asdict(change.project), "change": "; ".join(words) or "as before"}
+
+
+def _beside_summary(view: Any) -> dict[str, Any]:
+    return {
+        "retry_of": view.retry_of,
+        "job_run_id": view.job_run_id,
+        "results": [asdict(result) for result in view.results],
+    }

@@ -1,0 +1,182 @@
+"""Collections of commits: the list of them, one with the result of each target, retry and cancel."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import Query, Response
+from pydantic import Field
+
+from tsuzuki.collectors.commits.api.commits import CollectionId, TargetResult, commits_service
+from tsuzuki.collectors.commits.pages.commits import CollectionRow, collection_row, moment_of
+from tsuzuki.collectors.commits.service.bulk_runs import JOB, BulkView, Result, ResultStatus
+from tsuzuki.model.access import Right
+from tsuzuki.model.errors import TsuzukiError
+from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.language import message
+from tsuzuki.web.pages.route import Screen
+from tsuzuki.web.paging import Count, PageRequest, after_position, count_of
+from tsuzuki.web.problems import Problem
+
+screen = Screen()
+
+
+class CollectionsView(Model):
+    collections: list[CollectionRow]
+    next_cursor: str | None
+    count: Count | None
+
+
+@screen.page(
+    "/commits/collections",
+    right=Right.COLLECTORS_READ,
+    template="screens/commits_collections.html",
+    shared=True,
+)
+def collections_page(context: Page, query: Annotated[PageRequest, Query()]) -> CollectionsView:
+    bulk_runs = commits_service(context).bulk_runs
+    page = context.page(
+        query.model_copy(update={"count": True}),
+        find=lambda after, limit: bulk_runs.runs(after=after, limit=limit),
+        position=lambda summary: summary.run_id,
+        item=collection_row,
+        count=lambda: count_of(bulk_runs.count()),
+    )
+    return CollectionsView(collections=page.items, next_cursor=page.next_cursor, count=page.count)
+
+
+class ResultRow(TargetResult):
+    processed_at: Moment | None
+
+
+class InWorkOut(Model):
+    """A target whose pages come in, and how many commits it has brought so far."""
+
+    path: str
+    branch_name: str
+    commits: int
+
+
+class CollectionView(Model):
+    """`has_engine`: a leader and a worker are there to work on it."""
+
+    collection: CollectionRow
+    retry_of: str | None
+    job_run_id: int | None
+    new_commits: int
+    in_work: list[InWorkOut]
+    results: list[ResultRow]
+    next_cursor: str | None
+    filters: dict[str, Any]
+    has_engine: bool
+
+
+class ResultsQuery(PageRequest):
+    status: ResultStatus | None = Field(None)
+
+
+@screen.page(
+    "/commits/collections/{collection_id}",
+    right=Right.COLLECTORS_READ,
+    template="screens/commits_collection.html",
+    shared=True,
+)
+def collection_page(
+    context: Page, collection_id: CollectionId, query: Annotated[ResultsQuery, Query()]
+) -> CollectionView:
+    bulk_runs = commits_service(context).bulk_runs
+    view = bulk_runs.show(collection_id)
+    progress = bulk_runs.progress(view.summary.run_id)
+    shown = [one for one in view.results if query.status in (None, one.status)]
+    page = context.page(
+        query,
+        find=lambda after, limit: after_position(shown, after, limit, _position),
+        position=_position,
+        item=lambda result: _result_row(context, result),
+    )
+    is_running = view.summary.completed_at_utc is None
+    return CollectionView(
+        collection=collection_row(view.summary),
+        retry_of=view.retry_of,
+        job_run_id=view.job_run_id,
+        new_commits=progress.new_commits,
+        in_work=[InWorkOut.model_validate(context.mask(asdict(one))) for one in progress.in_work],
+        results=page.items,
+        next_cursor=page.next_cursor,
+        filters=page.filters,
+        has_engine=not is_running or context.application.liveness.has_live_leader_and_worker(JOB),
+    )
+
+
+def _position(result: Result) -> str:
+    """What needs a look comes first."""
+    order = {ResultStatus.FAILED: 0, ResultStatus.PENDING: 1, ResultStatus.SUCCESS: 2}
+    return f"{order[result.status]} {result.path}\n{result.project_id:020}\n{result.branch_name}"
+
+
+def _result_row(context: PageContext, result: Result) -> ResultRow:
+    values = context.mask(asdict(result))
+    return ResultRow.model_validate({**values, "processed_at": moment_of(result.processed_at_utc)})
+
+
+class ConfirmCollectionView(Model):
+    """`problem` says why it cannot be done."""
+
+    collection: CollectionRow
+    problem: Problem | None = None
+
+
+@screen.page(
+    "/commits/collections/{collection_id}/retry",
+    right=Right.COLLECTORS_OPERATE,
+    template="screens/commits_retry.html",
+)
+def confirm_retry(context: Page, collection_id: CollectionId) -> ConfirmCollectionView:
+    return _confirm(context, collection_id)
+
+
+@screen.form("/commits/collections/{collection_id}/retry", right=Right.COLLECTORS_OPERATE)
+def retry(context: Page, collection_id: CollectionId) -> Response:
+    try:
+        started = commits_service(context).bulk_runs.retry(collection_id)
+    except TsuzukiError as error:
+        return _refused(context, collection_id, error, "screens/commits_retry.html")
+    text = message("A collection of %(count)s targets was started.")
+    return context.redirect(
+        f"/commits/collections/{started.run_id}", text, count=started.total_targets
+    )
+
+
+@screen.page(
+    "/commits/collections/{collection_id}/cancel",
+    right=Right.COLLECTORS_OPERATE,
+    template="screens/commits_cancel.html",
+)
+def confirm_cancel(context: Page, collection_id: CollectionId) -> ConfirmCollectionView:
+    return _confirm(context, collection_id)
+
+
+@screen.form("/commits/collections/{collection_id}/cancel", right=Right.COLLECTORS_OPERATE)
+def cancel(context: Page, collection_id: CollectionId) -> Response:
+    try:
+        summary = commits_service(context).bulk_runs.cancel(collection_id)
+    except TsuzukiError as error:
+        return _refused(context, collection_id, error, "screens/commits_cancel.html")
+    text = message("The collection was canceled. What is done is kept.")
+    return context.redirect(f"/commits/collections/{summary.run_id}", text)
+
+
+def _confirm(
+    context: PageContext, collection_id: str, problem: Problem | None = None
+) -> ConfirmCollectionView:
+    found: BulkView = commits_service(context).bulk_runs.show(collection_id)
+    return ConfirmCollectionView(collection=collection_row(found.summary), problem=problem)
+
+
+def _refused(
+    context: PageContext, collection_id: str, error: TsuzukiError, template: str
+) -> Response:
+    """The page of the question again, with why it cannot be done."""
+    problem = context.problem(error)
+    view = _confirm(context, collection_id, problem)
+    return context.render(template, view, status=problem.status)

@@ -1,0 +1,95 @@
+"""The plan of a collection: of all targets, or of those of some projects, with what the sources have now."""
+
+from collections import Counter
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import Form, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from tsuzuki.collectors.commits.api.commits import BranchName, ProjectReference, commits_service
+from tsuzuki.collectors.commits.pages.commits import CollectionRow, collection_row
+from tsuzuki.collectors.commits.service.remote_heads import PlannedOutcome
+from tsuzuki.model.access import Right
+from tsuzuki.model.errors import TsuzukiError
+from tsuzuki.web.answers import Model
+from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.language import message
+from tsuzuki.web.pages.route import Screen
+from tsuzuki.web.problems import Problem
+
+screen = Screen()
+
+ASKED_MAX = 100
+"""Of so many targets the source is asked for a plan."""
+
+
+class PlannedTarget(Model):
+    """A target with its stored and its remote head; `problem` is why its source did not tell."""
+
+    project_id: int
+    project: str
+    branch: str
+    stored: str | None
+    remote: str | None
+    outcome: PlannedOutcome
+    problem: str | None
+
+
+class CollectQuery(BaseModel):
+    """Which targets: all, or those of these projects, and of this branch."""
+
+    project: list[ProjectReference] = Field([], max_length=1000)
+    branch: BranchName | None = None
+
+
+class CollectForm(CollectQuery):
+    model_config = ConfigDict(extra="forbid")
+
+
+class PlanView(Model):
+    """What a collection of these targets would find. `running` is the one that is in its way."""
+
+    targets: list[PlannedTarget]
+    counts: dict[str, int]
+    filters: dict[str, Any]
+    running: CollectionRow | None
+    problem: Problem | None = None
+
+
+@screen.page(
+    "/commits/collect", right=Right.COLLECTORS_OPERATE, template="screens/commits_plan.html"
+)
+def plan_page(context: Page, query: Annotated[CollectQuery, Query()]) -> PlanView:
+    return _plan(context, query)
+
+
+def _plan(context: PageContext, asked: CollectQuery, problem: Problem | None = None) -> PlanView:
+    service = commits_service(context)
+    only = service.commits.select_targets(asked.project, branch=asked.branch)
+    heads = service.commits.remote_heads(asked_max=0 if problem else ASKED_MAX, only=only)
+    (newest, *_) = (*service.bulk_runs.runs(limit=1), None)
+    return PlanView(
+        targets=[PlannedTarget.model_validate(context.mask(asdict(head))) for head in heads],
+        counts=dict(Counter(head.outcome.value for head in heads)),
+        filters=asked.model_dump(exclude_defaults=True),
+        running=collection_row(newest) if newest and newest.completed_at_utc is None else None,
+        problem=problem,
+    )
+
+
+@screen.form("/commits/collect", right=Right.COLLECTORS_OPERATE)
+def collect(context: Page, form: Annotated[CollectForm, Form()]) -> Response:
+    bulk_runs = commits_service(context).bulk_runs
+    try:
+        started = bulk_runs.start(form.project, branch=form.branch)
+    except TsuzukiError as error:
+        problem = context.problem(error)
+        view = _plan(context, form, problem)
+        return context.render("screens/commits_plan.html", view, status=problem.status)
+    text = message("A collection of %(count)s targets was started.")
+    if started.is_takeover:
+        text = message("A collection that was left unfinished is continued: %(count)s targets.")
+    return context.redirect(
+        f"/commits/collections/{started.run_id}", text, count=started.total_targets
+    )

@@ -1,0 +1,1 @@
+"""`tsuzuki feeds`."""

@@ -1,0 +1,220 @@
+"""Items of feeds: lists, one item with its verdict, cost and post, and what a person decides about it."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from fastapi import Form, Query, Response
+from pydantic import BaseModel, ConfigDict
+
+from tsuzuki.collectors.feeds.api.feeds import feeds_service
+from tsuzuki.collectors.feeds.api.items import (
+    Approval,
+    ItemExplanation,
+    ItemId,
+    ItemOut,
+    ItemPreview,
+    ItemQuery,
+    approve_feed_item,
+    explain_feed_item,
+    get_feed_item,
+    list_feed_items,
+    preview_feed_item,
+    requeue_feed_item,
+)
+from tsuzuki.model.access import Right
+from tsuzuki.model.errors import NotFound, TsuzukiError, UsageError
+from tsuzuki.web.answers import Model
+from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.language import message
+from tsuzuki.web.pages.route import Screen
+from tsuzuki.web.paging import Count
+from tsuzuki.web.problems import Problem
+
+screen = Screen()
+
+POST_STEPS = ("post", "edit", "reply")
+UNDECIDED = ("unsettled", "refused")
+
+
+class ItemsView(Model):
+    """`count` is of the whole list. `problem` says why the filter found nothing."""
+
+    items: list[ItemOut]
+    next_cursor: str | None
+    filters: dict[str, Any]
+    count: Count | None
+    problem: Problem | None = None
+
+
+@screen.page(
+    "/feeds/items", right=Right.COLLECTORS_READ, template="screens/feed_items.html", shared=True
+)
+def items_page(context: Page, query: Annotated[ItemQuery, Query()]) -> ItemsView:
+    try:
+        page = list_feed_items(context, query.model_copy(update={"count": True}))
+    except (NotFound, UsageError) as problem:
+        told = context.problem(problem)
+        return ItemsView(
+            items=[], next_cursor=None, filters=query.filters(), count=None, problem=told
+        )
+    return ItemsView(
+        items=page.items, next_cursor=page.next_cursor, filters=page.filters, count=page.count
+    )
+
+
+class ItemPageView(Model):
+    """`preview` is null if no job has its feed any more; then `preview_problem` says so."""
+
+    item: ItemExplanation
+    preview: ItemPreview | None
+    preview_problem: Problem | None
+    can_decide: bool
+    can_requeue: bool
+
+
+@screen.page(
+    "/feeds/items/{item_id:int}",
+    right=Right.COLLECTORS_READ,
+    template="screens/feed_item.html",
+    shared=True,
+)
+def item_page(context: Page, item_id: ItemId) -> ItemPageView:
+    item = explain_feed_item(context, item_id)
+    preview, problem = _preview(context, item_id)
+    may_operate = context.principal.may(Right.COLLECTORS_OPERATE)
+    return ItemPageView(
+        item=item,
+        preview=preview,
+        preview_problem=problem,
+        can_decide=may_operate and _awaits_decision(item),
+        can_requeue=may_operate and _is_requeuable(item),
+    )
+
+
+def _preview(context: PageContext, item_id: int) -> tuple[ItemPreview | None, Problem | None]:
+    try:
+        return preview_feed_item(context, item_id), None
+    except TsuzukiError as problem:
+        return None, context.problem(problem)
+
+
+def _awaits_decision(item: ItemExplanation) -> bool:
+    """A held post; or one of which it is not known whether it arrived, or that was refused."""
+    sent = [step for step in item.steps if step.step in POST_STEPS]
+    return item.waiting == "approval" or bool(sent and sent[-1].outcome in UNDECIDED)
+
+
+def _is_requeuable(item: ItemOut) -> bool:
+    """What the service accepts: it is deferred, or processed and not posted, and its post is not looked for."""
+    is_open = item.waiting == "backoff" or (item.status == "processed" and item.reason != "none")
+    return is_open and item.next_look_at is None
+
+
+class DecisionView(Model):
+    """What can be decided about the post of an item. `problem` says why nothing can, or what went wrong."""
+
+    item: ItemOut
+    preview: ItemPreview | None = None
+    can_approve: bool = False
+    can_settle: bool = False
+    can_send_again: bool = False
+    problem: Problem | None = None
+
+
+class DecisionForm(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    decision: Literal["approve", "was_sent", "send_again"]
+
+
+@screen.page(
+    "/feeds/items/{item_id:int}/approve",
+    right=Right.COLLECTORS_OPERATE,
+    template="screens/feed_item_approve.html",
+)
+def confirm_decision(context: Page, item_id: ItemId) -> DecisionView:
+    return _decisions(context, item_id)
+
+
+@screen.form("/feeds/items/{item_id:int}/approve", right=Right.COLLECTORS_OPERATE)
+def decide(context: Page, item_id: ItemId, form: Annotated[DecisionForm, Form()]) -> Response:
+    unsettled = None if form.decision == "approve" else form.decision
+    try:
+        approve_feed_item(context, item_id, Approval(unsettled=unsettled))
+    except TsuzukiError as problem:
+        told = context.problem(problem)
+        view = _decisions(context, item_id).model_copy(update={"problem": told})
+        return context.render("screens/feed_item_approve.html", view, status=told.status)
+    return context.redirect(f"/feeds/items/{item_id}", _DECIDED[form.decision], id=item_id)
+
+
+_DECIDED = {
+    "approve": message("Item %(id)s goes out with the next run."),
+    "was_sent": message("Item %(id)s counts as posted."),
+    "send_again": message("The post of item %(id)s is sent again by the next run."),
+}
+
+
+def _decisions(context: PageContext, item_id: int) -> DecisionView:
+    """Asked of the service without doing it, so that only what it accepts is offered."""
+    items, name = feeds_service(context).items, [str(item_id)]
+    item = get_feed_item(context, item_id)
+    problem = _refusal(context, lambda: items.approve(name, dry_run=True))
+    can_settle = _refusal(context, lambda: items.settle(name, was_sent=True, dry_run=True)) is None
+    again = _refusal(context, lambda: items.settle(name, was_sent=False, dry_run=True))
+    is_possible = can_settle or again is None
+    return DecisionView(
+        item=item,
+        preview=_preview(context, item_id)[0],
+        can_approve=problem is None,
+        can_settle=can_settle,
+        can_send_again=again is None,
+        problem=None if is_possible else problem,
+    )
+
+
+def _refusal(context: PageContext, ask: Any) -> Problem | None:
+    try:
+        ask()
+    except TsuzukiError as problem:
+        return context.problem(problem)
+    return None
+
+
+class ItemRequeueView(Model):
+    """`problem` says why it cannot be done."""
+
+    item: ItemOut
+    problem: Problem | None = None
+
+
+@screen.page(
+    "/feeds/items/{item_id:int}/requeue",
+    right=Right.COLLECTORS_OPERATE,
+    template="screens/feed_item_requeue.html",
+)
+def confirm_requeue(context: Page, item_id: ItemId) -> ItemRequeueView:
+    ask = feeds_service(context).items.requeue
+    problem = _refusal(context, lambda: ask([str(item_id)], dry_run=True))
+    return ItemRequeueView(item=get_feed_item(context, item_id), problem=problem)
+
+
+@screen.form("/feeds/items/{item_id:int}/requeue", right=Right.COLLECTORS_OPERATE)
+def requeue(context: Page, item_id: ItemId) -> Response:
+    try:
+        requeue_feed_item(context, item_id)
+    except TsuzukiError as problem:
+        told = context.problem(problem)
+        view = ItemRequeueView(item=get_feed_item(context, item_id), problem=told)
+        return context.render("screens/feed_item_requeue.html", view, status=told.status)
+    text = message("Item %(id)s is worked on again.")
+    return context.redirect(f"/feeds/items/{item_id}", text, id=item_id)
+
+
+FEED_ITEM = message("Feed item")
+
+
+def numbered(context: PageContext, number: int) -> Iterator[tuple[str, str]]:
+    """The page of the item with this number, for the search field."""
+    feeds_service(context).items.get(str(number))
+    yield FEED_ITEM, f"/feeds/items/{number}"

@@ -1,0 +1,142 @@
+"""Work on feeds that a person starts: fetch, process, and all items with a reason worked on again.
+
+Each is confirmed on a page that says what it will touch. Requeueing many is refused if they became many more
+since that page was made.
+"""
+
+from typing import Annotated
+
+from fastapi import Form, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from tsuzuki.collectors.feeds.api.feeds import (
+    FeedName,
+    ProcessRequest,
+    feeds_service,
+    fetch_feeds,
+    process_feeds,
+)
+from tsuzuki.collectors.feeds.api.items import (
+    ItemOut,
+    PlannedItem,
+    Reason,
+    item_out,
+    plan_feeds_job,
+)
+from tsuzuki.model.access import Right
+from tsuzuki.model.errors import Conflict, TsuzukiError
+from tsuzuki.web.answers import Model
+from tsuzuki.web.api.jobs import JobName
+from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.language import message
+from tsuzuki.web.pages.route import Screen
+from tsuzuki.web.problems import Problem
+
+screen = Screen()
+
+SAMPLES = 10
+GROWTH_MAX = 1.1
+
+
+class FetchView(Model):
+    """How many feeds are asked."""
+
+    job: str
+    feeds: int
+
+
+@screen.page(
+    "/feeds/jobs/{name}/fetch", right=Right.COLLECTORS_OPERATE, template="screens/feeds_fetch.html"
+)
+def confirm_fetch(context: Page, name: JobName) -> FetchView:
+    found = feeds_service(context).definitions.find(name)
+    return FetchView(job=name, feeds=sum(view.options is not None for view in found))
+
+
+@screen.form("/feeds/jobs/{name}/fetch", right=Right.COLLECTORS_OPERATE)
+def fetch(context: Page, name: JobName) -> Response:
+    run_id = fetch_feeds(context, name, Response()).id
+    return context.redirect(
+        f"/runs/{run_id}", message("The feeds of %(job)s are fetched."), job=name
+    )
+
+
+class ProcessView(Model):
+    """`ready` items can be worked on now; `items` are the first of them, in the order of drawing."""
+
+    job: str
+    ready: int
+    items: list[PlannedItem]
+
+
+@screen.page(
+    "/feeds/jobs/{name}/process",
+    right=Right.COLLECTORS_OPERATE,
+    template="screens/feeds_process.html",
+)
+def confirm_process(context: Page, name: JobName) -> ProcessView:
+    ready = feeds_service(context).funnels.count(job=name).waiting.get("ready", 0)
+    return ProcessView(job=name, ready=ready, items=plan_feeds_job(context, name, SAMPLES).items)
+
+
+@screen.form("/feeds/jobs/{name}/process", right=Right.COLLECTORS_OPERATE)
+def process(context: Page, name: JobName, form: Annotated[ProcessRequest, Form()]) -> Response:
+    run_id = process_feeds(context, name, Response(), form).id
+    text = message("The items of %(job)s are worked on.")
+    return context.redirect(f"/runs/{run_id}", text, job=name)
+
+
+class RequeueView(Model):
+    """How many items have the reason and can be worked on again, and the first of them."""
+
+    reason: Reason
+    feed: str | None
+    count: int
+    items: list[ItemOut]
+    problem: Problem | None = None
+
+
+class RequeueQuery(BaseModel):
+    reason: Reason
+    feed: FeedName | None = None
+
+
+class RequeueForm(RequeueQuery):
+    """`count` is what the page of the question said."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    count: int = Field(ge=0)
+
+
+@screen.page(
+    "/feeds/requeue", right=Right.COLLECTORS_OPERATE, template="screens/feeds_requeue.html"
+)
+def confirm_requeue(context: Page, query: Annotated[RequeueQuery, Query()]) -> RequeueView:
+    return _requeue_view(context, query)
+
+
+@screen.form("/feeds/requeue", right=Right.COLLECTORS_OPERATE)
+def requeue(context: Page, form: Annotated[RequeueForm, Form()]) -> Response:
+    view = _requeue_view(context, form)
+    try:
+        if view.count > form.count * GROWTH_MAX:
+            raise Conflict(
+                f"there are {view.count} such items now, not {form.count}",
+                hint="Look at them, then say it again.",
+                code="count_grew",
+            )
+        items = feeds_service(context).items
+        done = len(items.requeue_by_reason(form.reason, feed=form.feed))
+    except TsuzukiError as problem:
+        told = context.problem(problem)
+        shown = view.model_copy(update={"problem": told})
+        return context.render("screens/feeds_requeue.html", shown, status=told.status)
+    return context.redirect("/feeds", message("%(count)s items are worked on again."), count=done)
+
+
+def _requeue_view(context: PageContext, query: RequeueQuery) -> RequeueView:
+    items = feeds_service(context).items
+    found = items.requeue_by_reason(query.reason, feed=query.feed, dry_run=True)
+    shown = [item_out(context, view) for view in found[:SAMPLES]]
+    return RequeueView(reason=query.reason, feed=query.feed, count=len(found), items=shown)

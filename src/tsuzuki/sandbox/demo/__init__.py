@@ -1,1 +1,0 @@
-"""The stand-ins of `tsuzuki demo`: data that looks like the real thing, always the same, every name invented."""
