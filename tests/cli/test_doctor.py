@@ -282,7 +282,7 @@ def test_jobs_of_the_file_that_are_not_applied_are_a_warning(workspace: Workspac
     row = checks(workspace)["jobs"]
     assert (row["result"], row["found"].endswith(": nightly")) == ("warn", True)
     assert "tsuzuki job apply" in row["next"]
-    assert workspace.job("nightly")["standing"] == "not applied"
+    assert workspace.job("nightly")["sync_state"] == "not applied"
 
 
 def test_a_database_that_can_only_be_read_is_a_fault_and_the_rest_is_looked_at(

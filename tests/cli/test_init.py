@@ -22,7 +22,7 @@ def test_a_new_workspace_has_a_commented_file_a_database_and_its_job_applied(
         "JOBS      hello",
     ]
     (hello,) = empty.data("job", "ls")
-    assert (hello["name"], hello["standing"]) == ("hello", "applied")
+    assert (hello["name"], hello["sync_state"]) == ("hello", "applied")
 
 
 def test_the_next_three_commands_are_told_on_stderr(empty: Workspace) -> None:
@@ -78,7 +78,7 @@ def test_if_missing_leaves_a_file_alone_and_brings_the_database_in_step(empty: W
     assert "is as it was" in ended.err
     assert "Next:" not in ended.err
     assert empty.file.read_text() == written
-    assert [job["standing"] for job in empty.data("job", "ls")] == ["applied"]
+    assert [job["sync_state"] for job in empty.data("job", "ls")] == ["applied"]
 
 
 def test_if_missing_writes_a_file_that_is_missing_and_may_be_run_again(empty: Workspace) -> None:
@@ -112,7 +112,7 @@ def test_a_database_with_the_jobs_of_another_workspace_is_refused_and_keeps_them
     assert "TSUZUKI_DATABASE_URL" in ended.error["hint"]
     assert {*empty.content()} == before
     (job,) = empty.data("--config", str(theirs), "job", "ls", **here)
-    assert (job["name"], job["standing"]) == ("a", "applied")
+    assert (job["name"], job["sync_state"]) == ("a", "applied")
 
 
 def test_a_job_of_another_workspace_with_the_name_of_the_first_one_is_not_changed(
@@ -166,7 +166,7 @@ def test_a_workspace_can_start_on_either_database(
     empty.ok("init", TSUZUKI_DATABASE_URL=empty_database_url)
     assert not empty.database.exists()
     (hello,) = empty.data("job", "ls", TSUZUKI_DATABASE_URL=empty_database_url)
-    assert hello["standing"] == "applied"
+    assert hello["sync_state"] == "applied"
 
 
 def test_the_program_makes_a_workspace_where_it_stands(empty: Workspace) -> None:

@@ -23,7 +23,7 @@ def test_the_list_has_a_line_for_each_job_with_its_schedule_in_words(workspace: 
     workspace.define("made", {"command": ["true"], "on_event": "order.created"})
     ended = workspace.ok("job", "ls")
     heading, hello, made, nightly = ended.out.splitlines()
-    assert heading.split() == "NAME ENABLED SCHEDULE NEXT KIND SOURCE STANDING".split()
+    assert heading.split() == "NAME ENABLED SCHEDULE NEXT KIND SOURCE SYNC".split()
     assert hello.startswith("hello    on       every 10 minutes ")
     assert hello.endswith("Z  command  file      applied")
     assert "on event order.created" in made
@@ -142,8 +142,8 @@ def test_a_job_without_a_schedule_has_no_next_times_to_tell(workspace: Workspace
 def test_apply_tells_what_it_added_changed_and_removed(workspace: Workspace) -> None:
     workspace.append(NIGHTLY + BY_HAND)
     assert workspace.data("job", "apply") == [
-        {"name": "nightly", "deed": "add", "keys": []},
-        {"name": "by-hand", "deed": "add", "keys": []},
+        {"name": "nightly", "change": "add", "keys": []},
+        {"name": "by-hand", "change": "add", "keys": []},
     ]
     text = workspace.file.read_text()
     text = text.replace("{every: 10m}", "{every: 20m}\n    timeout: 5m").replace(NIGHTLY, "\n")
@@ -184,7 +184,7 @@ def test_apply_refuses_a_name_that_a_job_of_the_database_has(workspace: Workspac
     ended = workspace.run("job", "apply", "-o", "json")
     assert (ended.code, ended.error["code"]) == (6, "job_name_taken")
     assert workspace.content() == before
-    assert workspace.job("nightly")["standing"] == "not applied"
+    assert workspace.job("nightly")["sync_state"] == "not applied"
 
 
 def test_without_a_file_there_is_nothing_to_apply(empty: Workspace) -> None:
@@ -197,7 +197,7 @@ def test_without_a_file_there_is_nothing_to_apply(empty: Workspace) -> None:
 def test_a_job_gone_from_the_file_is_listed_until_it_is_applied(workspace: Workspace) -> None:
     workspace.file.write_text("jobs: {}\n")
     (hello,) = workspace.data("job", "ls")
-    assert hello["standing"] == "gone from the file"
+    assert hello["sync_state"] == "gone from the file"
     workspace.ok("job", "rm", "hello", "--yes")
     assert workspace.data("job", "ls") == []
 
@@ -212,10 +212,10 @@ def test_the_workspace_is_found_from_a_folder_inside_it(workspace: Workspace) ->
 
 def test_jobs_are_the_same_on_either_database(workspace: Workspace, database_url: str) -> None:
     here = {"TSUZUKI_DATABASE_URL": database_url}
-    assert workspace.data("job", "ls", **here)[0]["standing"] == "not applied"
-    assert workspace.data("job", "apply", **here)[0]["deed"] == "add"
+    assert workspace.data("job", "ls", **here)[0]["sync_state"] == "not applied"
+    assert workspace.data("job", "apply", **here)[0]["change"] == "add"
     workspace.ok(*"job add other --daily-at 07:00 -- echo".split(), **here)
-    assert [job["standing"] for job in workspace.data("job", "ls", **here)] == ["applied"] * 2
+    assert [job["sync_state"] for job in workspace.data("job", "ls", **here)] == ["applied"] * 2
     workspace.ok("job", "rm", "other", "--yes", **here)
     assert [job["name"] for job in workspace.data("job", "ls", **here)] == ["hello"]
     actions = [entry["action"] for entry in workspace.data("audit", "ls", **here)]

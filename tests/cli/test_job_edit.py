@@ -42,7 +42,7 @@ def test_a_command_behind_two_dashes_is_taken_word_by_word(workspace: Workspace)
     assert workspace.file.read_text() == STARTER + (
         '\n  greet:\n    command: [echo, "-n", "it\'s me", "--every"]\n    schedule: {every: 10m}\n'
     )
-    assert workspace.job("greet")["standing"] == "applied"
+    assert workspace.job("greet")["sync_state"] == "applied"
 
 
 @pytest.mark.parametrize("output", ["table", "json", "jsonl", "plain"])
@@ -171,7 +171,7 @@ def test_every_comment_survives_an_edit(words: str, workspace: Workspace) -> Non
     workspace.file.write_text(COMMENTED)
     workspace.ok("job", *words.split())
     assert comments(workspace.file.read_text()) == comments(COMMENTED)
-    assert all(job["standing"] == "applied" for job in workspace.data("job", "ls"))
+    assert all(job["sync_state"] == "applied" for job in workspace.data("job", "ls"))
 
 
 def test_a_removed_job_takes_only_the_comments_inside_it(workspace: Workspace) -> None:

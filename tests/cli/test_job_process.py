@@ -35,7 +35,7 @@ def test_processes_that_add_jobs_at_once_all_succeed_and_none_undoes_another(
     assert codes == [[0] * JOBS_PER_PROCESS] * 2
     jobs = workspace.data("job", "ls", **here)
     assert len(jobs) == 1 + 2 * JOBS_PER_PROCESS
-    assert {job["standing"] for job in jobs} == {"applied"}
+    assert {job["sync_state"] for job in jobs} == {"applied"}
     removed = [
         entry
         for entry in workspace.data("audit", "ls", "--limit", "1000", **here)

@@ -30,7 +30,7 @@ def test_a_person_is_asked_for_all_of_it_and_wrong_answers_again(workspace: Work
         "\n  stars:\n    type: books\n"
         '    queries: ["subject:astronomy", "intitle:星"]\n    schedule: "daily at 07:00"\n'
     )
-    assert workspace.job("stars")["standing"] == "applied"
+    assert workspace.job("stars")["sync_state"] == "applied"
 
 
 def test_what_to_run_is_asked_for_too_and_only_by_hand_is_an_answer(workspace: Workspace) -> None:

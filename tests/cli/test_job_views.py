@@ -22,7 +22,7 @@ JOB: dict[str, Any] = {
     "next_at": NOW + timedelta(days=1),
     "handler": "command",
     "source": "file",
-    "standing": "applied",
+    "sync_state": "applied",
 }
 
 
@@ -36,21 +36,21 @@ def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     st.lists(st.text(min_size=1, max_size=150), min_size=1, max_size=3),
     st.sampled_from(["applied", "not applied", "gone from the file"]),
 )
-def test_each_job_has_one_line_of_eighty_characters(names: list[str], standing: str) -> None:
-    jobs = [{**JOB, "name": name, "standing": standing} for name in names]
+def test_each_job_has_one_line_of_eighty_characters(names: list[str], sync_state: str) -> None:
+    jobs = [{**JOB, "name": name, "sync_state": sync_state} for name in names]
     lines = terminal.table_of_rows(jobs, terminal_list(jobs, NOW), TERMINAL).split("\n")
     assert len(lines) == len(names) + 1
     for line in lines[1:]:
         assert cell_len(line) <= 80
         assert "11-18 03:30Z" in line
-        assert (standing in line) is (standing != "applied")
+        assert (sync_state in line) is (sync_state != "applied")
 
 
 def test_a_list_of_jobs_says_where_they_are_if_that_differs() -> None:
     def keys(*jobs: dict[str, Any]) -> set[str]:
         return {column.key for column in terminal_list(jobs, NOW)}
 
-    assert keys(JOB).isdisjoint({"source", "standing"})
+    assert keys(JOB).isdisjoint({"source", "sync_state"})
     assert keys(JOB, {**JOB, "source": "database"}) >= {"source", "name", "next_at"}
 
 

@@ -21,8 +21,8 @@ def run_of(workspace: Workspace, name: str, *words: str) -> int:
 def test_a_run_that_was_asked_for_waits_and_says_why(workspace: Workspace) -> None:
     run_id = run_of(workspace, "hello")
     explained = workspace.data("run", "explain", str(run_id))
-    assert [ground["cause"] for ground in explained["grounds"]] == ["no_leader", "no_worker"]
-    assert "tsuzuki up" in explained["grounds"][0]["hint"]
+    assert [ground["cause"] for ground in explained["reasons"]] == ["no_leader", "no_worker"]
+    assert "tsuzuki up" in explained["reasons"][0]["hint"]
     shown = workspace.ok("run", "explain", str(run_id))
     assert "No process leads" in shown.out
 
@@ -132,7 +132,7 @@ def test_a_job_that_is_off_holds_its_runs_and_says_so(workspace: Workspace) -> N
     assert "switched off" in asked.err
     workspace.ok("run-due", "--quiet")
     explained = workspace.data("job", "explain", "hello")
-    assert explained["grounds"][0]["cause"] == "paused"
+    assert explained["reasons"][0]["cause"] == "paused"
 
 
 def test_a_job_with_nothing_waiting_explains_when_it_is_due(workspace: Workspace) -> None:

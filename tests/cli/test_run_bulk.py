@@ -29,8 +29,8 @@ def test_a_dry_run_does_not_apply_the_file(failed: Workspace) -> None:
     failed.ok("run", "bulk", "retry", "--dry-run")
     (group, *_) = failed.data("run", "failures", "ls")
     failed.ok("run", "failures", "retry", group["id"], "--dry-run")
-    standing = {job["name"]: job["standing"] for job in failed.data("job", "ls")}
-    assert standing["later"] == "not applied"
+    states = {job["name"]: job["sync_state"] for job in failed.data("job", "ls")}
+    assert states["later"] == "not applied"
 
 
 def test_without_yes_and_without_a_terminal_nothing_happens(failed: Workspace) -> None:

@@ -235,7 +235,7 @@ def test_the_file_is_applied_after_a_look_at_what_changes(fixed: Served) -> None
         ]
         assert "Apply 1 change of the file?" in client.get("/jobs/-/apply").body.decode()
         assert send(client, "/jobs/-/apply").status == 303
-        assert client.get("/jobs/extra.json").json["job"]["standing"] == "applied"
+        assert client.get("/jobs/extra.json").json["job"]["sync_state"] == "applied"
         file.write_text("jobs: [", encoding="utf-8")
         assert client.get("/jobs/-/apply.json").json["problem"]["code"]
         assert send(client, "/jobs/-/apply").status == 503

@@ -146,7 +146,7 @@ def test_a_stored_job_is_kept_while_its_kind_is_refused(workspace: Workspace, si
     assert run(workspace, site, "job", "apply").code == 0
     (site / "counting_plug_in" / "__init__.py").write_text("import no_such_module\n")
     listed = run(workspace, site, "job", "ls", "--output", "json")
-    assert {job["name"]: job["standing"] for job in listed.data} == {
+    assert {job["name"]: job["sync_state"] for job in listed.data} == {
         "hello": "applied",
         "numbers": "refused",
     }

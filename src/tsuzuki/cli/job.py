@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SHOWN_TIMES = 5
 CHANGES = [
     Column("name"),
-    Column("deed", "CHANGE"),
+    Column("change", "CHANGE"),
     Column("keys", format=format_list),
 ]
 
@@ -121,7 +121,7 @@ def apply(invocation: Invocation, dry_run: bool) -> None:
         changes = application.jobs.apply(dry_run=dry_run)
     emit(
         invocation,
-        [{"name": change.name, "deed": change.kind, "keys": change.keys} for change in changes],
+        [{"name": change.name, "change": change.kind, "keys": change.keys} for change in changes],
         columns=CHANGES,
         empty="The database holds what the file says.",
     )

@@ -61,11 +61,11 @@ NEXT = Column("next_at", "NEXT")
 RUNS = Column("options", "RUNS", format=what_it_runs)
 KIND = Column("handler", "KIND")
 SYNC_STATE = Column(
-    "standing", style=lambda standing: "" if standing == "applied" else "bold yellow"
+    "sync_state", "SYNC", style=lambda state: "" if state == "applied" else "bold yellow"
 )
 
 LIST = [NAME, ENABLED, SCHEDULE, NEXT, KIND, Column("source"), SYNC_STATE]
-APPLIED = {"source": "file", "standing": "applied"}
+APPLIED = {"source": "file", "sync_state": "applied"}
 """What is so for most jobs, and is left out of a list if it is so for all."""
 
 

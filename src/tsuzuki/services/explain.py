@@ -69,7 +69,7 @@ class Explanation:
             "run_id": self.run_id,
             "job": self.job,
             "state": self.state,
-            "grounds": [asdict(reason) for reason in self.reasons],
+            "reasons": [asdict(reason) for reason in self.reasons],
         }
 
 

@@ -98,7 +98,7 @@ class JobView:
             **self.definition(),
             "id": self.job.id if self.job else None,
             "source": self.source,
-            "standing": self.sync_state,
+            "sync_state": self.sync_state,
             "schedule_words": self.schedule_words,
             "next_at": self.next_at,
         }

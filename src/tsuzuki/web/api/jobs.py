@@ -41,7 +41,7 @@ ETAG_HEADER = {"headers": {"ETag": {"description": "The version.", "schema": {"t
 
 
 class JobOut(Model):
-    """A job. `definition` parts are as stored; `standing` says whether the database has what the file says."""
+    """A job. `definition` parts are as stored; `sync_state` says whether the database has what the file says."""
 
     name: str
     id: int | None
@@ -49,7 +49,7 @@ class JobOut(Model):
         description="Also the ETag. Null for a job that is not applied yet."
     )
     source: JobSource
-    standing: SyncState
+    sync_state: SyncState
     handler: str
     options: dict[str, Any]
     arguments: dict[str, Any]
