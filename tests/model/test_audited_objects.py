@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 import tsuzuki
-from tsuzuki.model.audited_objects import OBJECT_TYPES
+from tsuzuki.wiring.collectors import audited_types
 
 SOURCE = Path(tsuzuki.__file__).parent
 
@@ -18,4 +18,4 @@ def test_every_object_type_that_is_written_is_listed() -> None:
         for keyword in node.keywords
         if keyword.arg == "object_type" and isinstance(keyword.value, ast.Constant)
     }
-    assert written == set(OBJECT_TYPES)
+    assert written == set(audited_types())

@@ -94,23 +94,6 @@ VARIABLES = """\
 
 # A Redis makes reactions faster. Nothing is lost without it.
 #TSUZUKI_REDIS_URL=redis://localhost:6379/0
-
-# type: commits
-#TSUZUKI_COMMITS_GITLAB_URL=https://gitlab.example.com
-#TSUZUKI_COMMITS_GITLAB_TOKEN=
-
-# type: books
-#TSUZUKI_BOOKS_API_KEY=
-#TSUZUKI_BOOKS_DAILY_LIMIT=100
-#TSUZUKI_BOOKS_MAIL_HOST=smtp.example.org
-#TSUZUKI_BOOKS_MAIL_USER=tsuzuki
-#TSUZUKI_BOOKS_MAIL_PASSWORD=
-#TSUZUKI_BOOKS_MAIL_FROM=Tsuzuki <tsuzuki@example.org>
-#TSUZUKI_BOOKS_MAIL_TO=reader@example.org
-
-# type: feeds. These two are names of your choice: tsuzuki.yaml has them as ${GEMINI_API_KEY} and ${MASTODON_TOKEN}.
-#GEMINI_API_KEY=
-#MASTODON_TOKEN=
 """
 
 
@@ -120,7 +103,7 @@ def write_starter(path: Path, *, kinds: Mapping[str, JobKind]) -> list[Path]:
     create_file(path, STARTER.encode("utf-8"))
     beside = {
         path.with_name(SCHEMA_NAME): schema_text(kinds),
-        path.with_name(VARIABLES_NAME): VARIABLES,
+        path.with_name(VARIABLES_NAME): _variables(kinds),
     }
     written = [path]
     for file, text in beside.items():
@@ -128,6 +111,15 @@ def write_starter(path: Path, *, kinds: Mapping[str, JobKind]) -> list[Path]:
             create_file(file, text.encode("utf-8"))
             written.append(file)
     return written
+
+
+def _variables(kinds: Mapping[str, JobKind]) -> str:
+    sections = [
+        f"\n# type: {kind.name}{kind.starter_variables}"
+        for kind in kinds.values()
+        if kind.starter_variables
+    ]
+    return "".join((VARIABLES, *sections))
 
 
 def schema_text(kinds: Mapping[str, JobKind]) -> str:

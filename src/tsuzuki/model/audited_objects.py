@@ -1,4 +1,4 @@
-"""The types of object whose changes are audited: the values of `object_type` that this program writes."""
+"""The types of object whose changes the engine audits: values of `object_type`. Collectors have others (`audited`)."""
 
 OBJECT_TYPES = (
     "job",
@@ -15,9 +15,4 @@ OBJECT_TYPES = (
     "session",
     "setup_code",
     "owner_link",
-    "commits",
-    "mail",
-    "feed item",
-    "tree",
 )
-"""A collector of another distribution may write others."""

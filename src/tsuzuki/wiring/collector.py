@@ -95,6 +95,9 @@ class Collector:
     """Arguments with which a run does its work and sends nothing: `tsuzuki run-due --dry-run` runs due jobs with them.
     None: it only lists them."""
 
+    audited: tuple[str, ...] = ()
+    """Its own types of objects in the audit log."""
+
     commands: Mapping[str, str] = field(default_factory=dict)
     """By name, a click command or group that `tsuzuki` gets."""
 

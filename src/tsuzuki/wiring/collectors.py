@@ -12,6 +12,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, TypeVar
 
+from tsuzuki.model.audited_objects import OBJECT_TYPES
 from tsuzuki.model.errors import ConfigurationError, TsuzukiError
 from tsuzuki.wiring.collector import Collector
 
@@ -89,6 +90,12 @@ def collector_records() -> CollectorRecords:
         refused={name: problem for name, problem in refused.items() if name not in usable},
         name_clashes=tuple(clashes),
     )
+
+
+def audited_types() -> list[str]:
+    """The types of objects in the audit log: the engine's, then those of usable collectors."""
+    usable = collector_records().usable.values()
+    return [*OBJECT_TYPES, *(audited for one in usable for audited in one.audited)]
 
 
 @cache

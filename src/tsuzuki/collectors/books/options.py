@@ -165,4 +165,14 @@ KIND = JobKind(
             is_list=True,
         ),
     ),
+    starter_variables="""\
+
+#TSUZUKI_BOOKS_API_KEY=
+#TSUZUKI_BOOKS_DAILY_LIMIT=100
+#TSUZUKI_BOOKS_MAIL_HOST=smtp.example.org
+#TSUZUKI_BOOKS_MAIL_USER=tsuzuki
+#TSUZUKI_BOOKS_MAIL_PASSWORD=
+#TSUZUKI_BOOKS_MAIL_FROM=Tsuzuki <tsuzuki@example.org>
+#TSUZUKI_BOOKS_MAIL_TO=reader@example.org
+""",
 )

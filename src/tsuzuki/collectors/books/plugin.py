@@ -12,6 +12,7 @@ COLLECTOR = Collector(
     checks="tsuzuki.collectors.books.checks:checks",
     needs=("httpx2",),
     dry_run_arguments={"dry_run": True},
+    audited=("mail",),
     commands={"books": "tsuzuki.collectors.books.commands.books:books"},
     cursors="tsuzuki.collectors.books.commands.service:books_service",
     routes=("tsuzuki.collectors.books.api:router",),

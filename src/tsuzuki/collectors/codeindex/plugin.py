@@ -11,6 +11,7 @@ COLLECTOR = Collector(
     service="tsuzuki.collectors.codeindex.service.job_trees:JobTrees",
     checks="tsuzuki.collectors.codeindex.checks:checks",
     needs=("pathspec", "tree_sitter"),
+    audited=("tree",),
     commands={"index": "tsuzuki.collectors.codeindex.commands.index:index"},
     routes=(
         "tsuzuki.collectors.codeindex.api.index:router",

@@ -84,4 +84,9 @@ KIND = JobKind(
         ),
     ),
     usual_schedule="every 1h",
+    starter_variables="""\
+
+#TSUZUKI_COMMITS_GITLAB_URL=https://gitlab.example.com
+#TSUZUKI_COMMITS_GITLAB_TOKEN=
+""",
 )

@@ -356,4 +356,9 @@ KIND = JobKind(
         ),
     ),
     usual_schedule="every 15m",
+    starter_variables="""\
+. These two are names of your choice: tsuzuki.yaml has them as ${GEMINI_API_KEY} and ${MASTODON_TOKEN}.
+#GEMINI_API_KEY=
+#MASTODON_TOKEN=
+""",
 )

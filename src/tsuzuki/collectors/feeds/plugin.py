@@ -14,6 +14,7 @@ COLLECTOR = Collector(
         *("charset_normalizer", "feedparser", "grapheme", "httpx2", "mastodon", "pypdf"),
         "trafilatura",
     ),
+    audited=("feed item",),
     commands={"feeds": "tsuzuki.collectors.feeds.commands.feeds:feeds"},
     routes=(
         "tsuzuki.collectors.feeds.api.feeds:router",

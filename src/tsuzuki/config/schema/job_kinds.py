@@ -33,6 +33,7 @@ class JobKind:
     says why no job of the kind can be used; its keys are unknown then, and not read. `check_files` reads the files
     that the section names; it gets a function that reads the section, and the workspace, and raises
     `ConfigurationError`. `questions` ask a person for its keys, and `usual_schedule` is offered for when.
+    `starter_variables` are lines of `.env.example`, after a comment with the kind's name.
     """
 
     name: str
@@ -42,6 +43,7 @@ class JobKind:
     check_files: Callable[[SectionReader, Path], None] | None = None
     questions: tuple[JobQuestion, ...] = ()
     usual_schedule: str = "daily at 07:00"
+    starter_variables: str = ""
 
     @classmethod
     def refused(cls, name: str, why: ConfigurationError) -> "JobKind":

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 from fastapi import Query
 
 from tsuzuki.model.access import Right
-from tsuzuki.model.audited_objects import OBJECT_TYPES
 from tsuzuki.model.differences import differences
 from tsuzuki.services.audit import AuditEntry
 from tsuzuki.web.answers import Model
@@ -15,6 +14,7 @@ from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.links import path_part
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.paging import COUNT_MAX, Count, count_of
+from tsuzuki.wiring.collectors import audited_types
 
 screen = Screen()
 
@@ -72,7 +72,7 @@ def audit_page(context: Page, query: Annotated[AuditQuery, Query()]) -> AuditVie
         next_cursor=page.next_cursor,
         filters=page.filters,
         count=page.count,
-        object_types=list(OBJECT_TYPES),
+        object_types=audited_types(),
     )
 
 
