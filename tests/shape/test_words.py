@@ -32,7 +32,7 @@ ALLOWED = {
 """Retired words that people or stored data know."""
 
 CLASS = re.compile(r"^\s*class (\w+)", re.MULTILINE)
-GLOSSARY_WORDS_MIN = 40
+GLOSSARY_WORDS_MIN = 30
 
 
 def checked(*suffixes: str, folders: tuple[str, ...] = FOLDERS) -> list[Path]:
