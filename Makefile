@@ -51,7 +51,7 @@ test-full: lint ## everything, and the test documents of others, which are downl
 	@$(BIN)/pytest -q -n 3 --dist worksteal --hypothesis-profile=new -m "full or not full"
 
 reference: openapi ## write the pages of docs/reference anew, from the code
-	@$(BIN)/python -m documentation.reference docs/reference
+	@$(BIN)/python -m tools.reference docs/reference
 
 # Without --quiet, with which mkdocs does not count the warnings either.
 docs: setup ## build docs/ into a static site in ./site; a warning is an error
@@ -109,7 +109,7 @@ openapi: setup ## write docs/reference/openapi.json anew
 	@$(BIN)/python -m tsuzuki.web.openapi_file docs/reference/openapi.json
 
 picture: setup ## take the picture of the web page for the README anew, from the demo
-	@$(BIN)/python docs/pictures/take.py
+	@$(BIN)/python tools/take_picture.py
 
 lock: $(UV) ## refresh the hash-pinned locks
 	@echo uv | $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate - -o requirements/uv.txt --upgrade

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from documentation.reference.pages import PAGES
+from tools.reference.pages import PAGES
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 

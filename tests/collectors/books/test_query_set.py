@@ -17,7 +17,7 @@ from tsuzuki.collectors.books.query_set import (
     short_hash,
 )
 
-FOLDER = Path(__file__).parents[3] / "docs" / "ops"
+FOLDER = Path(__file__).parent / "vectors"
 VECTORS = json.loads((FOLDER / "query-set-hash.json").read_text(encoding="utf-8"))
 EACH_HASH = """
 const crypto = require('crypto');

@@ -4,7 +4,7 @@ import ast
 import inspect
 from collections.abc import Iterator
 
-from documentation.reference.markdown import code, page, table
+from tools.reference.markdown import code, page, table
 from tsuzuki.engine import metrics
 from tsuzuki.engine.metrics import Metrics
 

@@ -7,8 +7,8 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
-from documentation.reference.field_meanings import meaning_of
-from documentation.reference.markdown import code, page, table
+from tools.reference.field_meanings import meaning_of
+from tools.reference.markdown import code, page, table
 from tsuzuki.config.schema.annotations import expected_words, model_at
 from tsuzuki.config.schema.config_file import FileKeys
 from tsuzuki.config.schema.job_keys import CommonKeys

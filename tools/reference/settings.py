@@ -1,6 +1,6 @@
 """The page of the settings: what can be changed while everything runs."""
 
-from documentation.reference.markdown import code, page, table
+from tools.reference.markdown import code, page, table
 from tsuzuki.model.settings import SETTINGS
 
 

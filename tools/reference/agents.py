@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from documentation.reference.markdown import code, page, table
+from tools.reference.markdown import code, page, table
 from tsuzuki.mcp.presets import presets
 from tsuzuki.mcp.tool import Parameter, Tool
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tsuzuki
-from documentation.reference.markdown import code, page, table
+from tools.reference.markdown import code, page, table
 from tsuzuki.cli.errors import EXIT_CODES, UnexpectedError
 from tsuzuki.model import errors
 from tsuzuki.model.errors import ConfigurationError, TsuzukiError

@@ -1,9 +1,9 @@
-"""Writes the pages of the reference into a folder: `python -m documentation.reference docs/reference`."""
+"""Writes the pages of the reference into a folder: `python -m tools.reference docs/reference`."""
 
 import sys
 from pathlib import Path
 
-from documentation.reference.pages import PAGES
+from tools.reference.pages import PAGES
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from documentation.reference.markdown import code, page, table
+from tools.reference.markdown import code, page, table
 
 _DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "openapi.json"
 _METHODS = ("get", "post", "put", "patch", "delete")

@@ -5,7 +5,7 @@ from inspect import cleandoc
 
 import click
 
-from documentation.reference.markdown import code, page, table
+from tools.reference.markdown import code, page, table
 from tsuzuki.cli.errors import EXIT_CODE_MEANINGS
 from tsuzuki.cli.options import GLOBAL_OPTIONS
 from tsuzuki.cli.root import ROOT

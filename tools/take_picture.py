@@ -17,13 +17,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import urlopen
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from support.chromium import browser  # noqa: E402 -- found by the path above
 from support.daemons import eventually  # noqa: E402 -- as above
 
-PICTURE = Path(__file__).with_name("overview.png")
+PICTURE = ROOT / "docs" / "pictures" / "overview.png"
 SIZE = {"width": 1280, "height": 800}
 BYTES_MAX = 200_000
 WAIT_SECONDS = 120.0

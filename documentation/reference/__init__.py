@@ -1,4 +1,0 @@
-"""The reference, made from the code: `python -m documentation.reference docs/reference` writes every page.
-
-A page depends on the code alone, so a test compares what is written with what would be written now.
-"""
