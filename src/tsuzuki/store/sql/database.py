@@ -34,7 +34,7 @@ from tsuzuki.store.sql.file_identity import FileIdentity
 from tsuzuki.store.sql.forks import on_fork
 from tsuzuki.store.sql.prepared import execute
 from tsuzuki.store.sql.read_limit import ReadWatch
-from tsuzuki.store.sql.write_hold import LockUser, WriteHold
+from tsuzuki.store.sql.write_hold import HOLD, LockUser, WriteHold
 from tsuzuki.store.wakeups.file_watch import touch
 
 __all__ = ["Connection", "Database", "Use", "open_database"]
@@ -283,6 +283,7 @@ class Database:
             return
         raw = connection.connection.driver_connection
         hold = self.write_hold = WriteHold(user, raw, taken_at=self.clock.monotonic())
+        connection.execution_options(**{HOLD: hold})
         try:
             yield
         except DBAPIError:
@@ -296,6 +297,8 @@ class Database:
             hold.finish()
         finally:
             self.write_hold = None
+            if hold.is_ended and not connection.closed:
+                connection.detach()  # so that it is closed and not put back: it is read-only
 
     def lock_waited_until(self, *, longer_than_seconds: float) -> float:
         """When the last wait for the write lock of an SQLite file ended that was longer, by the monotonic clock; 0 if

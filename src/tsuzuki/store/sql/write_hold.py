@@ -10,6 +10,12 @@ from typing import Any, NamedTuple
 
 from tsuzuki.model.errors import UsageError
 
+OPERATIONS_PER_CHECK = 1_000_000
+"""SQLite's virtual machine executes that many in a few hundredths of a second, then asks whether to abort."""
+
+HOLD = "tsuzuki_hold"
+"""The execution option of a connection that is its hold."""
+
 
 class LockUser(NamedTuple):
     """The run that a transaction belongs to."""
@@ -29,19 +35,26 @@ class WriteHold:
         self._lock = threading.Lock()
         self._is_finished = False
         self._seconds_max: float | None = None
-        """Set when it was rolled back for taking longer."""
+        """Set as soon as it took longer: from then on it is never committed."""
+        self._is_rolled_back = False
         self._on_finish: Callable[[], None] | None = None
+        # `interrupt()` would also abort the rollback if the handler has a result that it has not read to the end.
+        raw.set_progress_handler(self._took_too_long, OPERATIONS_PER_CHECK)
+
+    def _took_too_long(self) -> bool:
+        """Called by SQLite while a statement runs: whether to abort the statement."""
+        return self._seconds_max is not None
 
     def finish(self) -> None:
-        """It is about to be committed or rolled back. Raises `UsageError` (`transaction_too_long`) if it was rolled
-        back already."""
+        """Allow the commit or rollback that follows. Raises `UsageError` (`transaction_too_long`) if the transaction
+        was ended before."""
         with self._lock:
             self._is_finished = True
+            self._raw.set_progress_handler(None, 0)
             if self._on_finish is not None:
                 self._on_finish()
-            if self._seconds_max is None:
-                return
-            self._raw.execute("PRAGMA query_only = OFF")
+        if self._seconds_max is None:
+            return
         raise UsageError(
             f"the transaction of run {self.user.run_id} held SQLite's write lock for more than {self._seconds_max:g} s "
             "and was rolled back",
@@ -50,17 +63,28 @@ class WriteHold:
         )
 
     def end(self, *, seconds_max: float) -> bool:
-        """Roll it back and release the lock, unless it has finished meanwhile. Answers whether it was."""
+        """Roll the transaction back and release the lock, and return whether this call did; call it again if it raises.
+        A running statement is aborted first, and the connection is read-only afterwards."""
         with self._lock:
-            if self._is_finished or self._seconds_max is not None:
+            if self._is_finished or self._is_rolled_back:
                 return False
             self._seconds_max = seconds_max
-            self._raw.interrupt()
             # Before the rollback: a later statement would be committed on its own.
             self._raw.execute("PRAGMA query_only = ON")
-            if self._raw.in_transaction:
-                self._raw.execute("ROLLBACK")
+            self._raw.rollback()
+            self._is_rolled_back = True
             return True
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the transaction took too long. Its connection may be read-only and must not be reused."""
+        return self._seconds_max is not None
+
+    def wait_for_end(self) -> None:
+        """Wait for an `end` in progress. SQLite rolls back by itself when a write is aborted, so a handler that catches
+        that error could commit its next write before the connection is read-only."""
+        with self._lock:
+            pass
 
     def announce(self, announce: Callable[[], None], *, on_finish: Callable[[], None]) -> None:
         """Call `announce`, unless it has finished, and `on_finish` when it finishes."""
