@@ -1,5 +1,6 @@
 """SQLite: who holds the write lock for long is named, and a run's transaction that takes too long is ended."""
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from support.moving_clock import MovingClock
 from support.threads import in_background
 from support.waiting import wait_until
 from tsuzuki.engine.lock_watch import HOLD_LONG_SECONDS, LockWatch
+from tsuzuki.engine.log import fields_of
 from tsuzuki.model.errors import UsageError
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store.sql.database import Connection, Database
@@ -276,6 +278,40 @@ def test_a_handler_that_catches_the_interruption_cannot_write_before_the_rollbac
         running.result(30)
     assert caught.value.specific_code == "transaction_too_long"
     assert imported(database) == 0
+
+
+@pytest.mark.parametrize(
+    ("way", "purpose"), [("write", "app.transaction()"), ("statement", "thread MainThread")]
+)
+def test_a_writer_without_a_run_is_named_with_its_process_until_it_ends(
+    database: Database,
+    clock: MovingClock,
+    watch: LockWatch,
+    file: Path,
+    caplog: pytest.LogCaptureFixture,
+    way: str,
+    purpose: str,
+) -> None:
+    started_at = clock.now()
+    user = {"user": LockUser(purpose=purpose)} if way == "write" else {}
+    with getattr(database, way)(**user):
+        clock.advance(HOLD_LONG_SECONDS - 0.1)
+        watch.tick()
+        short = lock_holder(file)
+        clock.advance(0.1)
+        watch.tick()
+        watch.tick()
+        long = lock_holder(file)
+    assert short is not None
+    assert (short.purpose, short.since) == ("", None)
+    assert long is not None
+    assert (long.pid, long.purpose, long.since) == (os.getpid(), purpose, started_at)
+    assert str(long).startswith(f"{purpose} in process {os.getpid()} (")
+    (logged,) = [fields_of(record) for record in caplog.records]
+    assert logged["event"] == "transaction holds the write lock"
+    assert (logged["purpose"], logged["pid"], logged["seconds"]) == (purpose, os.getpid(), 5.0)
+    assert lock_holder(file) is None
+    assert [path.name for path in file.parent.glob("*-holder*")] == []
 
 
 def test_a_transaction_of_no_run_is_not_ended(

@@ -93,7 +93,7 @@ class Database:
         self._lock_waits: deque[tuple[float, float]] = deque(maxlen=LOCK_WAITS_MAX)
         """The last long waits: when each ended, by the monotonic clock, and how long it was."""
         self.write_hold: WriteHold | None = None
-        """The transaction of a run in this process that holds the write lock of an SQLite file."""
+        """The transaction of this process that holds the write lock of an SQLite file."""
 
     @property
     def path(self) -> Path | None:
@@ -172,8 +172,8 @@ class Database:
     @contextmanager
     def write(self, *, user: LockUser | None = None) -> Iterator[Connection]:
         """A transaction that is committed on leaving, or rolled back if anything is raised. On PostgreSQL a statement
-        that failed fails the transaction, even if the block caught its error; a savepoint prevents that. On SQLite the
-        transaction of a `user` can be watched and ended (`write_hold`)."""
+        that failed fails the transaction, even if the block caught its error; a savepoint prevents that. On SQLite a
+        watch names the `user`, and can end the transaction of a run (`write_hold`)."""
         with (
             translate_errors(self.engine.url),
             self._exclusive(),
@@ -182,7 +182,7 @@ class Database:
             connection.execution_options(tsuzuki_write=True)
             with connection.begin():
                 self._on_lock_taken()
-                with self._held(connection, user):
+                with self._held(user, connection):
                     yield connection
                 self.check_file()
                 if not self.is_sqlite:
@@ -200,7 +200,7 @@ class Database:
                 if self.is_sqlite:
                     sqlite.begin_write(connection.send)
                     self._on_lock_taken()
-                with postgresql.single_statement(connection):
+                with self._held(), postgresql.single_statement(connection):
                     yield connection
                 if self.is_sqlite:
                     self.check_file()
@@ -277,13 +277,21 @@ class Database:
             self._lock_waits.append((now, waited))
 
     @contextmanager
-    def _held(self, connection: Connection, user: LockUser | None) -> Iterator[None]:
-        if user is None or not self.is_sqlite:
+    def _held(
+        self, user: LockUser | None = None, connection: Connection | None = None
+    ) -> Iterator[None]:
+        """Let a watch see who has SQLite's write lock, and end the transaction if it is a run's."""
+        if not self.is_sqlite:
             yield
             return
-        raw = connection.connection.driver_connection
-        hold = self.write_hold = WriteHold(user, raw, taken_at=self.clock.monotonic())
-        connection.execution_options(**{HOLD: hold})
+        ends = connection if user is not None and user.run_id is not None else None
+        hold = self.write_hold = WriteHold(
+            user or LockUser(),
+            taken_at=self.clock.monotonic(),
+            raw=ends.connection.driver_connection if ends is not None else None,
+        )
+        if ends is not None:
+            ends.execution_options(**{HOLD: hold})
         try:
             yield
         except DBAPIError:
@@ -297,8 +305,8 @@ class Database:
             hold.finish()
         finally:
             self.write_hold = None
-            if hold.is_ended and not connection.closed:
-                connection.detach()  # so that it is closed and not put back: it is read-only
+            if ends is not None and hold.is_ended and not ends.closed:
+                ends.detach()  # so that it is closed and not put back: it is read-only
 
     def lock_waited_until(self, *, longer_than_seconds: float) -> float:
         """When the last wait for the write lock of an SQLite file ended that was longer, by the monotonic clock; 0 if

@@ -1,7 +1,8 @@
-"""A transaction of a run that holds the write lock of an SQLite file, and its end if it takes too long.
+"""A transaction that holds the write lock of an SQLite file, who opened it, and the end of a run's one if it takes too
+long.
 
-While one transaction holds the lock, no other process can write. So its time is limited: another thread rolls it back,
-and its handler cannot write through that connection afterwards.
+While one transaction holds the lock, no other process can write. So the time of a run's transaction is limited: another
+thread rolls it back, and its handler cannot write through that connection afterwards.
 """
 
 import threading
@@ -18,20 +19,23 @@ HOLD = "tsuzuki_hold"
 
 
 class LockUser(NamedTuple):
-    """The run that a transaction belongs to."""
+    """Who opened a transaction: a run of a job, or a caller with another purpose, such as `app.transaction()`."""
 
-    run_id: int
-    job: str
+    run_id: int | None = None
+    job: str | None = None
+    purpose: str = ""
 
 
 class WriteHold:
     """`end` is called by a watch, all else by the thread of the transaction."""
 
-    def __init__(self, user: LockUser, raw: Any, *, taken_at: float) -> None:
+    def __init__(self, user: LockUser, *, taken_at: float, raw: Any = None) -> None:
+        """With `raw`, the driver's connection, the transaction can be ended."""
         self.user = user
         self.taken_at = taken_at
         """When it got the lock, by the monotonic clock."""
         self._raw = raw
+        self._thread = threading.current_thread()
         self._lock = threading.Lock()
         self._is_finished = False
         self._seconds_max: float | None = None
@@ -39,7 +43,15 @@ class WriteHold:
         self._is_rolled_back = False
         self._on_finish: Callable[[], None] | None = None
         # `interrupt()` would also abort the rollback if the handler has a result that it has not read to the end.
-        raw.set_progress_handler(self._took_too_long, OPERATIONS_PER_CHECK)
+        if raw is not None:
+            raw.set_progress_handler(self._took_too_long, OPERATIONS_PER_CHECK)
+
+    @property
+    def purpose(self) -> str:
+        """What the transaction is for if it is not a run's: as its caller says, else the name of its thread."""
+        if self.user.run_id is not None:
+            return ""
+        return self.user.purpose or f"thread {self._thread.name}"
 
     def _took_too_long(self) -> bool:
         """Called by SQLite while a statement runs: whether to abort the statement."""
@@ -50,7 +62,8 @@ class WriteHold:
         was ended before."""
         with self._lock:
             self._is_finished = True
-            self._raw.set_progress_handler(None, 0)
+            if self._raw is not None:
+                self._raw.set_progress_handler(None, 0)
             if self._on_finish is not None:
                 self._on_finish()
         if self._seconds_max is None:
@@ -66,7 +79,7 @@ class WriteHold:
         """Roll the transaction back and release the lock, and return whether this call did; call it again if it raises.
         A running statement is aborted first, and the connection is read-only afterwards."""
         with self._lock:
-            if self._is_finished or self._is_rolled_back:
+            if self._raw is None or self._is_finished or self._is_rolled_back:
                 return False
             self._seconds_max = seconds_max
             # Before the rollback: a later statement would be committed on its own.
