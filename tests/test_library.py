@@ -1,8 +1,10 @@
 """Tsuzuki inside a program: asking inside one's own transaction, waiting, failing, canceling."""
 
+import asyncio
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from inspect import signature
 from pathlib import Path
@@ -191,6 +193,61 @@ def test_many_runs_submitted_at_once_are_named_as_what_holds_the_write_lock(
         (run,) = app.submit_many(SlowRequests([request], wait_until_named))
         assert run.result(timeout_seconds=TIMEOUT_SECONDS) == 2
     assert {*purposes} == {"submit_many()"}
+
+
+class Meeting:
+    """Two handlers without a context, on the event loop that they share."""
+
+    app: Tsuzuki
+    both_run = threading.Event()
+    is_open = threading.Event()
+    is_over = threading.Event()
+
+
+async def wait_for(signal: threading.Event) -> None:
+    assert await asyncio.to_thread(signal.wait, TIMEOUT_SECONDS)
+
+
+async def write_and_await() -> None:
+    await wait_for(Meeting.both_run)
+    with Meeting.app.transaction() as connection:
+        connection.execute(text("INSERT INTO imported VALUES (1)"))
+        Meeting.is_open.set()
+        await wait_for(Meeting.is_over)
+
+
+async def write_beside() -> None:
+    Meeting.both_run.set()
+    await wait_for(Meeting.is_open)
+    try:
+        with Meeting.app.transaction() as connection:
+            connection.execute(text("INSERT INTO imported VALUES (2)"))
+            await asyncio.sleep(0)
+    finally:
+        Meeting.is_over.set()
+
+
+def test_async_functions_that_share_a_loop_and_await_in_transactions_do_not_hang(
+    app: Tsuzuki, dialect: str
+) -> None:
+    Meeting.app = app
+    for signal in (Meeting.both_run, Meeting.is_open, Meeting.is_over):
+        signal.clear()
+    app.job()(write_and_await)
+    app.job()(write_beside)
+    with app.transaction() as connection:
+        connection.execute(text("CREATE TABLE imported (n INTEGER)"))
+    with app.running():
+        first, second = app.submit("write_and_await"), app.submit("write_beside")
+        if dialect == "sqlite":
+            with pytest.raises(RunFailed, match="transaction_deadlock"):
+                second.result(timeout_seconds=TIMEOUT_SECONDS)
+        else:
+            second.result(timeout_seconds=TIMEOUT_SECONDS)
+        first.result(timeout_seconds=TIMEOUT_SECONDS)
+    with app.transaction() as connection:
+        found = connection.execute(text("SELECT n FROM imported")).scalars().all()
+    assert sorted(found) == ([1] if dialect == "sqlite" else [1, 2])
 
 
 def test_waiting_has_an_end_and_the_run_goes_on(app: Tsuzuki) -> None:
