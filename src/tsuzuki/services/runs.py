@@ -32,6 +32,7 @@ from tsuzuki.store.runs import cancel_requests, moves, run_search, runs
 from tsuzuki.store.runs.run_search import Counted, FoundRuns
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.sql.prepared import AnyConnection
+from tsuzuki.store.sql.write_hold import LockUser
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
 
@@ -124,7 +125,7 @@ class Runs(ActingService):
             self._database.adopt(connection)
             # A job that the caller rolls back must not be remembered: another may get its id.
             return self._submit(connection, requests, remembers=False)
-        with self._database.write() as own:
+        with self._database.write(user=LockUser(purpose="submit_many()")) as own:
             submissions = self._submit(own, requests)
         self.tell_leader()
         return submissions
