@@ -33,10 +33,15 @@ LOSSES_MAX = 2
 LEADERLESS_SECONDS = 25.0
 """Longer than any lease and any poll interval of a candidate together."""
 
+LEADERLESS_PEACEFUL_SECONDS = 4.0
+"""Without faults the holder of the lease lives: it leads, or lets another lead. Shorter than a lease."""
+
 
 def check_quiescence(world: "World") -> None:
     _wait_until(world, world.write_lock.is_free.is_set)
-    if not _wait_until(world, lambda: _has_leader(world), LEADERLESS_SECONDS):
+    began_at = world.scheduler.now
+    _wait_until(world, lambda: _has_leader(world) or _is_leaderless_too_long(world, began_at))
+    if not _has_leader(world):
         raise InvariantViolated("there is no leader")
     _correct_database_clock(world)
     _enable_jobs(world)
@@ -78,6 +83,12 @@ def _wait_until(
 
 def _has_leader(world: "World") -> bool:
     return any(not node.is_dead and node.engine.lease.term is not None for node in world.nodes)
+
+
+def _is_leaderless_too_long(world: "World", began_at: float) -> bool:
+    """Counted from when the write lock is free: while a handler holds it, no process can take the lease."""
+    limit = LEADERLESS_PEACEFUL_SECONDS if world.scenario.is_peaceful else LEADERLESS_SECONDS
+    return world.scheduler.now > max(began_at, world.write_lock.free_at) + limit
 
 
 def _correct_database_clock(world: "World") -> None:
