@@ -118,9 +118,7 @@ class Engine:
         silence_guard = SilenceGuard(
             clock=self._clock,
             settings=self.settings,
-            lock_waited_until=lambda seconds: self._database.lock_waited_until(
-                longer_than_seconds=seconds
-            ),
+            lock_waited_until=self._lock_waited_until,
         )
         self.lease = Lease(
             database=self._database,
@@ -200,6 +198,13 @@ class Engine:
             settings=self.settings,
             live_worker_id=self.worker_steps.live_worker_id,
         )
+
+    def _lock_waited_until(self, longer_than_seconds: float) -> float:
+        """When our last wait for SQLite's write lock ended that was longer: now, if our own heartbeat still waits, for
+        then those of other workers may wait too."""
+        if self._database.is_sqlite and self.heartbeat.sending_seconds() > longer_than_seconds:
+            return self._clock.monotonic()
+        return self._database.lock_waited_until(longer_than_seconds=longer_than_seconds)
 
     def _new_identity(self) -> WorkerIdentity:
         return new_identity(self.role, software_version=self._software_version)
