@@ -106,6 +106,11 @@ class Invariants:
         self._world.promises.check()
         return kinds
 
+    def read_changes(self) -> None:
+        """After a commit of the simulation itself, which is no client."""
+        self._world.definitions.read_changes()
+        self._on_changes(self._leadership[0])
+
     def is_new_term(self) -> bool:
         """Whether the transaction that is open has taken the lease."""
         return self._last_seen()[0][0] != self._leadership[0]
