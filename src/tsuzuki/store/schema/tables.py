@@ -149,6 +149,9 @@ job_runs = Table(
     Column("idempotency_key", KeyText),
     # For outside services, and the same for all attempts. NULL on runs of versions that did not store it.
     Column("work_key", KeyText),
+    # Of a request with a key: the names of the arguments that it left to the defaults of the job. NULL if there are
+    # none, and on runs of versions that did not store it.
+    Column("defaulted_arguments", JsonText),
     Column("concurrency_key", PlainText),
     Column("event_id", BigId),
     Column("covers_ticks", Integer, nullable=False, server_default="1"),
