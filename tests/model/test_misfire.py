@@ -45,7 +45,9 @@ def one(tick: datetime) -> SkippedTicks:
 @pytest.mark.parametrize("misfire", Misfire)
 def test_a_tick_on_time_runs_under_every_policy(misfire: Misfire) -> None:
     planned = plan(HOURLY, misfire, behind=timedelta(seconds=1))
-    assert planned == TickPlan(run=(NOON,), missed=False, skipped=(), planned_until=NOON, more=False)
+    assert planned == TickPlan(
+        run=(NOON,), missed=False, skipped=(), planned_until=NOON, more=False
+    )
 
 
 @pytest.mark.parametrize("misfire", Misfire)

@@ -204,6 +204,14 @@ class Runs(ActingService):
                 cancel_requested=cancel_requests.of_runs(connection, [run_id]).get(run_id),
             )
 
+    def newest_attempt(self, run_id: int) -> Run | None:
+        """The newest retry of a run, or the run itself; None if there is no such run."""
+        with self._database.read() as connection:
+            run = runs.get(connection, run_id)
+            while run is not None and (retry := runs.get_retry(connection, run.id)) is not None:
+                run = retry
+        return run
+
     def newest_live(self, job_name: str) -> Run | None:
         """The newest run of a job that has not ended."""
         with self._database.read() as connection:

@@ -363,6 +363,8 @@ workers = Table(
     Column("tags", JsonText, nullable=False),
     # The one job that a worker may have, if it was started for one. Never changed: a new start has a new id.
     Column("only_job", Text),
+    # The one run of that job, if it was started for one run. Never changed either.
+    Column("only_run", BigInteger),
     # What the worker can execute, as JSON; NULL: anything. Plain text, because a leader reads it in every round and
     # parses each text only once.
     Column("abilities", Text),
