@@ -304,6 +304,8 @@ class Invariants:
         may_have = node.only_job in (None, spec.name) and spec.tags <= node.role.tags
         if not (may_have and has_program):
             self._violated(f"{node.name} may not have a run of {spec.name}")
+        if node.only_run not in (None, run_id):
+            self._violated(f"{node.name} may have no other run than {node.only_run}")
 
     # --- reported by a process ------------------------------------------------------------------
 
