@@ -132,6 +132,23 @@ def other_work_tree(root: Path) -> Path:
     return outside
 
 
+def borrowed_objects(root: Path) -> None:
+    """A repository that takes its objects, its branch and its list of files from another one. Git is told that the
+    files are checked out, and to take their content from the objects."""
+    outside = root.parent / "outside"
+    outside.mkdir()
+    (outside / "secret.py").write_text(f"def {OUTSIDE}():\n    return 'needle'\n")
+    _tracked(outside)
+    git(outside, "commit", "--quiet", "-m", OUTSIDE)
+    _repository(root)
+    alternates = root / ".git" / "objects" / "info" / "alternates"
+    alternates.write_text(f"{outside}/.git/objects\n")
+    head = (outside / ".git" / git_output(outside, "symbolic-ref", "HEAD")).read_text()
+    (root / ".git" / "HEAD").write_text(head)
+    git(root, "read-tree", "HEAD")
+    git(root, "update-index", "--assume-unchanged", "secret.py")
+
+
 def endless_rules(root: Path) -> None:
     """Git waits for the rules of a folder."""
     _tracked(root)

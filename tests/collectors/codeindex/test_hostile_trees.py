@@ -26,6 +26,8 @@ from .hostile_trees import (
     ENDLESS,
     MARK,
     OUTSIDE,
+    borrowed_objects,
+    git_output,
     linked_folder,
     linked_folder_in_a_nested_repository,
     other_work_tree,
@@ -108,6 +110,21 @@ def test_a_link_in_a_nested_repository_leads_nowhere(
     assert list(answers.search(OUTSIDE).value.rows()) == []
     with pytest.raises(TsuzukiError):
         answers.read(["vendored/sub/secret.py"])
+
+
+def test_nothing_is_shown_of_a_repository_whose_objects_are_borrowed(
+    tree: Path, builds: Builds, answers: CodeAnswers
+) -> None:
+    borrowed_objects(tree)
+    assert git_output(tree, "grep", "-h", OUTSIDE), "git itself must reach the other repository"
+    built(builds, tree)
+    assert "secret.py" not in {file.path for file in scan_tree(tree).files}
+    for text in (OUTSIDE, "needle"):
+        found = answers.search(text).value
+        assert (list(found.rows()), found.did_you_mean) == ([], None)
+    for text in (OUTSIDE, "secret.py"):
+        with pytest.raises(TsuzukiError):
+            answers.read([text])
 
 
 def test_a_work_tree_that_the_configuration_names_is_not_the_tree(

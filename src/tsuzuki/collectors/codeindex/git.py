@@ -2,7 +2,8 @@
 
 The tree may come with a `.git` that its author wrote. Git obeys its configuration, so what could start a program is
 overridden by arguments or refused by the environment, the fetch of a missing object before all. No command here prints
-an object, runs a filter or makes a difference of two files.
+an object, runs a filter or makes a difference of two files. So `objects/info/alternates` may name any other repository:
+names and lines come from the files of the working tree, and nothing of the other repository's content is ever shown.
 """
 
 import os
