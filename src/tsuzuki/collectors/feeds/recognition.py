@@ -8,8 +8,8 @@ path that is known is only a hint. It counts if nothing that a reader sees contr
     rescheduled   the same  the same          any                the same
 
 An entry that fits none of them is another article: a new link with a new title always is, because a feed may give all
-its articles one guid, and many dates have no time of day. A host is left if nothing in the document is on it any more: the
-site has moved as a whole. Two links of one document are two articles, whatever their guids.
+its articles one guid, and many dates have no time of day. A host is left if nothing in the document is on it any more:
+the site has moved as a whole. Two links of one document are two articles, whatever their guids.
 """
 
 import unicodedata
