@@ -1,7 +1,11 @@
 """Tsuzuki inside a program: asking inside one's own transaction, waiting, failing, canceling."""
 
+import asyncio
+import os
+import re
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from inspect import signature
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +17,10 @@ from sqlalchemy import Engine, create_engine, event, text
 from support.databases import all_components
 from support.dialects import only_on_sqlite
 from support.statement_recorder import recorded, writes
+from support.waiting import wait_until
 from tsuzuki import Request, RunContext, RunFailed, Tsuzuki, WaitTimedOut
+from tsuzuki.engine import lock_watch
+from tsuzuki.engine.log import fields_of
 from tsuzuki.model.errors import ConfigurationError, Conflict, UsageError
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.store.schema.migrate import Component
@@ -120,6 +127,127 @@ def test_a_transaction_that_takes_too_long_fails_its_run_alone(app: Tsuzuki) -> 
         assert adding.result(timeout_seconds=TIMEOUT_SECONDS) == 2
     with app.transaction() as connection:
         assert connection.execute(text("SELECT count(*) FROM imported")).scalar_one() == 0
+
+
+@only_on_sqlite
+def test_a_program_that_holds_the_write_lock_beside_its_engine_is_named(
+    app: Tsuzuki, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(lock_watch, "HOLD_LONG_SECONDS", 0.2)
+    app.job()(add)
+    application = app._application
+
+    def is_named() -> bool:
+        holder = application.maintenance.lock_holder()
+        return holder is not None and holder.since is not None
+
+    with app.running():
+        app.submit("add", {"left": 1, "right": 1}).result(timeout_seconds=TIMEOUT_SECONDS)
+        with app.transaction():
+            wait_until(is_named, "the holder is named")
+            (found,) = [one for one in application.diagnosis.checks() if one.what == "database"]
+        run = app.submit("add", {"left": 1, "right": 1})
+        assert run.result(timeout_seconds=TIMEOUT_SECONDS) == 2
+    pattern = rf"app\.transaction\(\) in process {os.getpid()} .* for \d+ s"
+    assert re.match(pattern, found.found), found
+    (logged,) = [fields for record in caplog.records if "purpose" in (fields := fields_of(record))]
+    assert (logged["purpose"], logged["pid"]) == ("app.transaction()", os.getpid())
+    assert logged["seconds"] >= 0.2
+
+
+class SlowRequests(Sequence[Request]):
+    """Requests that are read only after a signal."""
+
+    def __init__(self, requests: Sequence[Request], wait: Callable[[], None]) -> None:
+        self._requests = requests
+        self._wait = wait
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def __getitem__(self, index: Any) -> Any:
+        self._wait()
+        return self._requests[index]
+
+
+@only_on_sqlite
+def test_many_runs_submitted_at_once_are_named_as_what_holds_the_write_lock(
+    app: Tsuzuki, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock_watch, "HOLD_LONG_SECONDS", 0.2)
+    app.job()(add)
+    purposes = []
+
+    def wait_until_named() -> None:
+        def is_named() -> bool:
+            holder = app._application.maintenance.lock_holder()
+            if holder is None or holder.since is None:
+                return False
+            purposes.append(holder.purpose)
+            return True
+
+        wait_until(is_named, "the holder is named")
+
+    with app.running():
+        request = Request(job="add", arguments={"left": 1, "right": 1})
+        (run,) = app.submit_many(SlowRequests([request], wait_until_named))
+        assert run.result(timeout_seconds=TIMEOUT_SECONDS) == 2
+    assert {*purposes} == {"submit_many()"}
+
+
+class Meeting:
+    """Two handlers without a context, on the event loop that they share."""
+
+    app: Tsuzuki
+    both_run = threading.Event()
+    is_open = threading.Event()
+    is_over = threading.Event()
+
+
+async def wait_for(signal: threading.Event) -> None:
+    assert await asyncio.to_thread(signal.wait, TIMEOUT_SECONDS)
+
+
+async def write_and_await() -> None:
+    await wait_for(Meeting.both_run)
+    with Meeting.app.transaction() as connection:
+        connection.execute(text("INSERT INTO imported VALUES (1)"))
+        Meeting.is_open.set()
+        await wait_for(Meeting.is_over)
+
+
+async def write_beside() -> None:
+    Meeting.both_run.set()
+    await wait_for(Meeting.is_open)
+    try:
+        with Meeting.app.transaction() as connection:
+            connection.execute(text("INSERT INTO imported VALUES (2)"))
+            await asyncio.sleep(0)
+    finally:
+        Meeting.is_over.set()
+
+
+def test_async_functions_that_share_a_loop_and_await_in_transactions_do_not_hang(
+    app: Tsuzuki, dialect: str
+) -> None:
+    Meeting.app = app
+    for signal in (Meeting.both_run, Meeting.is_open, Meeting.is_over):
+        signal.clear()
+    app.job()(write_and_await)
+    app.job()(write_beside)
+    with app.transaction() as connection:
+        connection.execute(text("CREATE TABLE imported (n INTEGER)"))
+    with app.running():
+        first, second = app.submit("write_and_await"), app.submit("write_beside")
+        if dialect == "sqlite":
+            with pytest.raises(RunFailed, match="transaction_deadlock"):
+                second.result(timeout_seconds=TIMEOUT_SECONDS)
+        else:
+            second.result(timeout_seconds=TIMEOUT_SECONDS)
+        first.result(timeout_seconds=TIMEOUT_SECONDS)
+    with app.transaction() as connection:
+        found = connection.execute(text("SELECT n FROM imported")).scalars().all()
+    assert sorted(found) == ([1] if dialect == "sqlite" else [1, 2])
 
 
 def test_waiting_has_an_end_and_the_run_goes_on(app: Tsuzuki) -> None:

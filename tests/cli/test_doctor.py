@@ -5,7 +5,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -359,6 +359,19 @@ def test_the_run_that_holds_the_write_lock_for_long_is_named(workspace: Workspac
         write_note(workspace.database, holder)
         row = checks(workspace)["database"]
     assert (row["result"], "run 7 (import" in row["found"]) == ("warn", True)
+
+
+def test_a_writer_without_a_run_is_named_with_its_seconds(workspace: Workspace) -> None:
+    workspace.ok("job", "disable", "hello")
+    since = datetime.now(UTC) - timedelta(seconds=40)
+    holder = LockHolder(pid=os.getpid(), purpose="app.transaction()", since=since)
+    with closing(sqlite3.connect(workspace.database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        write_note(workspace.database, holder)
+        row = checks(workspace)["database"]
+    found = re.match(r"app\.transaction\(\) in process (\d+) .* for (\d+) s", row["found"])
+    assert found is not None, row["found"]
+    assert (row["result"], int(found[1]), int(found[2]) >= 40) == ("warn", os.getpid(), True)
 
 
 def test_a_full_disk_and_clocks_that_differ_are_faults(

@@ -310,6 +310,46 @@ def test_items_of_an_earlier_program_are_listed_and_drawn(
     assert all(finding["ok"] for finding in ask("db", "check"))
 
 
+@pytest.mark.parametrize(
+    ("column", "status", "reason"),
+    [("status", 4, 0), ("status", -1, None), ("reason", 1, 7), ("reason", 3, -1)],
+)
+def test_items_with_a_number_that_is_no_state_are_refused_and_left_as_they_were(
+    former: FormerDatabase,
+    command: Callable[..., Ended],
+    column: str,
+    status: int,
+    reason: int | None,
+) -> None:
+    former.create(ITEMS)
+    times = ("2024-05-02 00:00:00",) * 2
+    for number in (1, 2, 3):
+        odd = (status, reason) if number > 1 else (0, 2)
+        url = f"https://news.example/{number}"
+        former.add("items", (number, url, "Title", times[0], *odd, 0, *times))
+    before = former.tables(), former.execute("SELECT * FROM items ORDER BY id")
+    ended = command("db", "upgrade", "--output", "json")
+    assert (ended.code, ended.error["code"]) == (EXIT_CODES[Unreachable], "foreign_table")
+    assert f"2 rows have a {column!r}" in ended.error["message"]
+    assert "item 2" in ended.error["message"]
+    assert (former.tables(), former.execute("SELECT * FROM items ORDER BY id")) == before
+
+
+def test_an_item_with_a_time_that_is_none_is_refused_and_left_as_it_was(
+    former: FormerDatabase, command: Callable[..., Ended]
+) -> None:
+    if not former.is_sqlite:
+        pytest.skip("PostgreSQL stores only times in a column of times")
+    former.create(ITEMS)
+    times = ("2024-05-02 00:00:00", "yesterday")
+    former.add("items", (1, "https://news.example/1", "Title", times[0], 0, None, 0, *times))
+    before = former.tables()
+    ended = command("db", "upgrade", "--output", "json")
+    assert (ended.code, ended.error["code"]) == (EXIT_CODES[Unreachable], "foreign_table")
+    assert "'last_checked_at'" in ended.error["message"]
+    assert former.tables() == before
+
+
 def test_a_row_put_into_items_by_sql_is_listed_and_drawn(
     former: FormerDatabase, bot: Workspace, ask: Callable[..., Any], site: StandIn
 ) -> None:

@@ -45,14 +45,16 @@ def one(tick: datetime) -> SkippedTicks:
 @pytest.mark.parametrize("misfire", Misfire)
 def test_a_tick_on_time_runs_under_every_policy(misfire: Misfire) -> None:
     planned = plan(HOURLY, misfire, behind=timedelta(seconds=1))
-    assert planned == TickPlan(run=(NOON,), missed=0, skipped=(), planned_until=NOON, more=False)
+    assert planned == TickPlan(
+        run=(NOON,), missed=False, skipped=(), planned_until=NOON, more=False
+    )
 
 
 @pytest.mark.parametrize("misfire", Misfire)
 def test_nothing_due_moves_only_the_mark(misfire: Misfire) -> None:
     now = NOON + 30 * MINUTE
     planned = plan(HOURLY, misfire, behind=20 * MINUTE, now=now)
-    assert planned == TickPlan(run=(), missed=0, skipped=(), planned_until=now, more=False)
+    assert planned == TickPlan(run=(), missed=False, skipped=(), planned_until=now, more=False)
 
 
 @pytest.mark.parametrize("misfire", Misfire)
@@ -62,7 +64,7 @@ def test_a_clock_stepped_back_plans_nothing_and_keeps_the_mark(
 ) -> None:
     planned = plan(schedule, misfire, behind=-3 * HOUR)
     assert planned == TickPlan(
-        run=(), missed=0, skipped=(), planned_until=NOON + 3 * HOUR, more=False
+        run=(), missed=False, skipped=(), planned_until=NOON + 3 * HOUR, more=False
     )
 
 
@@ -88,8 +90,25 @@ def test_skip_runs_only_what_is_within_grace() -> None:
 def test_all_runs_what_is_within_the_window_and_skips_the_older() -> None:
     planned = plan(HOURLY, Misfire.ALL, behind=5 * HOUR, catchup=2 * HOUR)
     assert planned.run == (NOON - 2 * HOUR, NOON - HOUR, NOON)
-    assert planned.missed == 2
+    assert planned.missed
     assert planned.skipped == (one(NOON - 4 * HOUR), one(NOON - 3 * HOUR))
+
+
+def test_ticks_are_missed_if_several_are_due_or_the_only_one_is_later_than_the_grace() -> None:
+    ten_seconds = Every(interval=timedelta(seconds=10))
+    assert not plan(ten_seconds, Misfire.ALL, behind=timedelta(seconds=10)).missed
+    assert plan(ten_seconds, Misfire.ALL, behind=timedelta(seconds=20)).missed
+    assert not plan(HOURLY, Misfire.ALL, behind=2 * MINUTE, now=NOON + MINUTE).missed
+    assert plan(HOURLY, Misfire.ALL, behind=3 * MINUTE, now=NOON + 2 * MINUTE).missed
+
+
+def test_a_slice_leaves_no_tick_alone_that_would_pass_for_one_in_time() -> None:
+    whole = plan(EVERY_MINUTE, Misfire.ALL, behind=31 * MINUTE, ticks_max=30)
+    assert (len(whole.run), whole.more) == (31, False)
+    first = plan(EVERY_MINUTE, Misfire.ALL, behind=32 * MINUTE, ticks_max=30)
+    assert (len(first.run), first.more) == (30, True)
+    rest = plan(EVERY_MINUTE, Misfire.ALL, behind=NOON - first.planned_until, ticks_max=30)
+    assert (len(rest.run), rest.missed) == (2, True)
 
 
 @pytest.mark.parametrize("misfire", [Misfire.ONE, Misfire.ALL])

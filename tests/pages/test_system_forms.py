@@ -78,6 +78,25 @@ def test_the_overview_names_the_run_that_holds_the_write_lock(served: Served) ->
     remove_note(file)
 
 
+def test_the_overview_names_a_library_transaction_that_holds_the_write_lock(
+    served: Served,
+) -> None:
+    file = served.application.maintenance.lock_file
+    assert file is not None
+    since = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    holder = LockHolder(pid=os.getpid(), purpose="app.transaction()", since=since)
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        write_note(file, holder)
+        text = page(served.client, "/")
+        found = served.client.get("/overview.json").json["attention"]
+    (locked,) = [item for item in found if item["need"] == "locked"]
+    about = f"app.transaction() in process {os.getpid()}"
+    assert (locked["about"], locked["since"]) == (about, "2026-03-01T12:00:00.000000Z")
+    assert about in text
+    remove_note(file)
+
+
 def test_a_group_is_retried_by_a_bulk_action_with_its_count(served: Served) -> None:
     (group,) = served.application.failures.find()
     found = served.client.get(f"/runs.json?window=all&failure_group={group.id}").json

@@ -1,7 +1,7 @@
-"""A process that was started for one job, while another process leads: it executes nothing else."""
+"""A process that was started for one job or one run, while another process leads: it executes nothing else."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -37,11 +37,7 @@ def foreign(quick_database: Database, daemons: Daemons, runs: Runs) -> list[int]
     return [runs.submit(Request(job="foreign", priority=5)).run_id for _ in range(5)]
 
 
-def assert_only_mine_runs(
-    database: Database, runs: Runs, foreign: list[int], start: Callable[[], object]
-) -> None:
-    start()
-    mine = runs.submit(Request(job="mine")).run_id
+def assert_only_mine_runs(database: Database, runs: Runs, foreign: list[int], mine: int) -> None:
     assert runs.wait(mine, timeout_seconds=TIMEOUT_SECONDS).state is RunState.SUCCEEDED
     assert {runs.get(run_id).run.state for run_id in foreign} == {RunState.PENDING}
     check_history(database)
@@ -52,14 +48,19 @@ def test_a_process_for_one_job_leaves_the_runs_of_others_alone(
 ) -> None:
     with application.local_engine.ensure_running(only_job="mine") as is_ours:
         assert is_ours
-        assert_only_mine_runs(quick_database, runs, foreign, lambda: None)
+        mine = runs.submit(Request(job="mine")).run_id
+        assert_only_mine_runs(quick_database, runs, foreign, mine)
     assert {runs.get(run_id).run.state for run_id in foreign} == {RunState.PENDING}
 
 
 def test_a_process_for_one_run_leaves_the_runs_of_others_alone(
     quick_database: Database, application: Application, runs: Runs, foreign: list[int]
 ) -> None:
-    with closing(application.one_run_engine("mine")) as engine:
-        assert_only_mine_runs(quick_database, runs, foreign, lambda: engine.check(is_running=False))
+    # Also those of its own job, which another person waits for.
+    foreign += [runs.submit(Request(job="mine", priority=5)).run_id for _ in range(3)]
+    mine = runs.submit(Request(job="mine")).run_id
+    with closing(application.one_run_engine(lambda: mine)) as engine:
+        engine.check(is_running=False)
         assert engine.is_ours
+        assert_only_mine_runs(quick_database, runs, foreign, mine)
     assert {runs.get(run_id).run.state for run_id in foreign} == {RunState.PENDING}

@@ -262,6 +262,16 @@ def test_a_worker_of_another_job_is_no_worker(fixture: ExplainFixture) -> None:
     assert "another" in reason.sentence
 
 
+def test_a_worker_of_another_run_is_no_worker(fixture: ExplainFixture) -> None:
+    fixture.change(lambda c: workers.deregister(c, WORKER))
+    waiting = fixture.waiting()
+    add_worker(fixture.database, "foreground", only_job="hello", only_run=waiting + 1)
+    (reason,) = fixture.why(waiting)
+    assert reason.cause is Cause.NO_WORKER
+    add_worker(fixture.database, "for it", only_job="hello", only_run=waiting)
+    assert Cause.NO_WORKER not in {reason.cause for reason in fixture.why(waiting)}
+
+
 def test_no_worker_with_its_tags(fixture: ExplainFixture) -> None:
     add_worker(fixture.database, "half", tags=frozenset({"gpu"}))
     fixture.change_job(tags=frozenset({"gpu", "eu"}))

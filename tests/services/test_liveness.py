@@ -8,10 +8,18 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from support.factories import WORKER, add_worker, read_run, run_in_state, take_lead
+from support.factories import (
+    WORKER,
+    add_job,
+    add_worker,
+    create_run,
+    read_run,
+    run_in_state,
+    take_lead,
+)
 from support.moving_clock import MovingClock
 from support.waiting import wait_until
-from tsuzuki.model.states import RunState
+from tsuzuki.model.states import RunState, Trigger
 from tsuzuki.services.liveness import Liveness, is_running
 from tsuzuki.store import workers
 from tsuzuki.store.schema import tables
@@ -142,6 +150,22 @@ def test_a_run_is_worked_on_while_its_worker_is_heard(
     with database.read() as connection:
         run = read_run(database, run_id)
         assert liveness.is_worked_on(connection, run, fresh_seconds=10.0) is worked_on
+
+
+def test_a_worker_of_one_run_works_on_that_run_and_on_its_retry(
+    database: Database, clock: MovingClock, liveness: Liveness
+) -> None:
+    lead_and_work(database, pid=os.getpid())
+    job_id = add_job(database)
+    first, other = create_run(database, job_id).id, create_run(database, job_id).id
+    retry = create_run(database, job_id, trigger=Trigger.RETRY, retry_of=first).id
+    with database.write() as connection:
+        connection.execute(update(tables.workers).values(only_job="hello", only_run=first))
+    clock.advance(1)
+    for run_id, worked_on in ((first, True), (other, False), (retry, True)):
+        run = read_run(database, run_id)
+        with database.read() as connection:
+            assert liveness.is_worked_on(connection, run, fresh_seconds=1.0) is worked_on
 
 
 def test_a_run_that_waits_is_worked_on_while_it_is_fresh_or_could_be_assigned(

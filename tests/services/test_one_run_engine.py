@@ -40,80 +40,107 @@ class MonotonicClock:
         return self.now
 
 
+def wait_for_file(file: Path) -> dict[str, list[str]]:
+    return {"command": ["sh", "-c", f"until [ -e {file} ]; do sleep 0.05; done"]}
+
+
 @pytest.fixture
-def one_run(application: Application) -> tuple[OneRunEngine, MonotonicClock]:
-    clock = MonotonicClock()
+def run_id(application: Application, tmp_path: Path) -> int:
+    """A run that waits, and ends when the file `go` is there."""
+    application.jobs.define("wait", wait_for_file(tmp_path / "go"))
+    return application.runs.submit(Request(job="wait")).run_id
+
+
+@pytest.fixture
+def clock() -> MonotonicClock:
+    return MonotonicClock()
+
+
+@pytest.fixture
+def one_run(application: Application, run_id: int, clock: MonotonicClock) -> OneRunEngine:
     return OneRunEngine(
         application.local_engine,
-        "wait",
+        application.runs,
+        lambda: run_id,
         clock=clock,  # type: ignore[arg-type]
-    ), clock
+    )
+
+
+def wait_for_state(application: Application, run_id: int, state: RunState) -> None:
+    wait_until(lambda: application.runs.get(run_id).run.state is state, f"run {run_id} is {state}")
 
 
 def test_for_one_run_an_engine_is_started_where_none_lives(
-    engine: LocalEngine, one_run: tuple[OneRunEngine, MonotonicClock]
+    engine: LocalEngine, one_run: OneRunEngine
 ) -> None:
-    checked, _ = one_run
-    checked.check(is_running=False)
+    one_run.check(is_running=False)
     assert engine.is_started
-    checked.close()
+    one_run.close()
     assert not engine.is_started
 
 
 def test_for_one_run_an_engine_is_started_if_those_that_live_do_not_start_it_in_time(
-    live_database: Database,
-    engine: LocalEngine,
-    one_run: tuple[OneRunEngine, MonotonicClock],
+    live_database: Database, engine: LocalEngine, one_run: OneRunEngine, clock: MonotonicClock
 ) -> None:
-    checked, clock = one_run
     lead_and_work_elsewhere(live_database)
     for clock.now in (0.0, 2.0, 4.0):
-        checked.check(is_running=False)
+        one_run.check(is_running=False)
         assert not engine.is_started
     clock.now = 6.0
-    checked.check(is_running=True)
+    one_run.check(is_running=True)
     assert not engine.is_started
     clock.now = 12.0
-    checked.check(is_running=False)
+    one_run.check(is_running=False)
     assert engine.is_started
 
 
 def test_for_one_run_an_engine_that_runs_here_already_is_left_alone(
-    application: Application,
-    engine: LocalEngine,
-    one_run: tuple[OneRunEngine, MonotonicClock],
+    application: Application, engine: LocalEngine, one_run: OneRunEngine
 ) -> None:
-    checked, _ = one_run
     engine.start()
-    checked.check(is_running=False)
-    checked.check(is_running=True)
-    checked.close()
+    one_run.check(is_running=False)
+    one_run.check(is_running=True)
+    one_run.close()
     assert engine.is_started
     assert run_hello(application) is RunState.SUCCEEDED
 
 
-def test_for_one_run_nothing_else_is_executed(
+def test_for_a_run_that_has_ended_no_engine_is_started(
+    application: Application, engine: LocalEngine, one_run: OneRunEngine, run_id: int
+) -> None:
+    application.runs.cancel(run_id)
+    one_run.check(is_running=False)
+    assert not engine.is_started
+
+
+def test_for_one_run_nothing_else_is_executed_also_not_of_its_job(
+    application: Application, one_run: OneRunEngine, run_id: int, tmp_path: Path
+) -> None:
+    others = [
+        application.runs.submit(Request(job=name, priority=10)).run_id for name in ("wait", "hello")
+    ]
+    one_run.check(is_running=False)
+    wait_for_state(application, run_id, RunState.RUNNING)
+    (tmp_path / "go").touch()
+    wait_for_state(application, run_id, RunState.SUCCEEDED)
+    later = application.runs.submit(Request(job="hello")).run_id
+    one_run.close()
+    assert [application.runs.get(other).history for other in (*others, later)] == [[], [], []]
+
+
+def test_for_one_run_its_retry_is_executed_too(
     application: Application,
-    engine: LocalEngine,
-    one_run: tuple[OneRunEngine, MonotonicClock],
+    one_run: OneRunEngine,
+    run_id: int,
+    clock: MonotonicClock,
     tmp_path: Path,
 ) -> None:
-    checked, _ = one_run
-    application.jobs.define(
-        "wait", {"command": ["sh", "-c", f"until [ -e {tmp_path}/go ]; do sleep 0.05; done"]}
-    )
-    first = application.runs.submit(Request(job="wait", priority=10)).run_id
-    checked.check(is_running=False)
-
-    def takes_no_more() -> bool:
-        checked.check(is_running=application.runs.get(first).run.state is RunState.RUNNING)
-        return engine._engine is not None and not engine._engine.worker.accepting
-
-    wait_until(takes_no_more, "it executes its run and takes no more")
-    second = application.runs.submit(Request(job="hello")).run_id
+    one_run.check(is_running=False)
+    wait_for_state(application, run_id, RunState.RUNNING)
+    application.runs.cancel(run_id)
     (tmp_path / "go").touch()
-    wait_until(engine.has_left, "the worker has left")
-    assert application.runs.get(first).run.state is RunState.SUCCEEDED
-    assert not application.runs.get(second).run.state.is_final
-    checked.check(is_running=False)
-    assert not engine.is_started
+    retry_id = application.runs.retry(run_id).run_id
+    clock.now = 2.0
+    one_run.check(is_running=False)
+    assert one_run.is_ours
+    wait_for_state(application, retry_id, RunState.SUCCEEDED)

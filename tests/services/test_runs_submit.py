@@ -16,6 +16,7 @@ from support.factories import (
 )
 from support.history_checker import check_history
 from support.moving_clock import NOON, MovingClock
+from support.planning import change_job, job_of
 from support.statement_recorder import recorded, writes
 from support.threads import at_once
 from support.unreliable_database import UnreliableDatabase
@@ -186,6 +187,38 @@ def test_a_key_that_was_used_with_other_arguments_is_refused_and_nothing_is_stor
             ask(replace(same, arguments=arguments))
         assert refused.value.specific_code == "run_key_used"
     assert count(database) == 1
+
+
+@pytest.mark.parametrize("given", [{}, {"b": 2}, {"a": 1}, {"a": 1, "b": 2, "c": 3}])
+def test_a_request_gives_its_run_again_after_the_defaults_of_the_job_were_edited(
+    database: Database, run_service: Runs, given: dict[str, Any]
+) -> None:
+    job_id = add_job(database, spec(arguments={"a": 1, "c": 3}))
+    request = Request(job="hello", arguments=given, idempotency_key="k")
+    first = run_service.submit(request)
+    for defaults in ({"a": 2}, {}, {"a": 1, "b": 7, "d": [4]}):
+        _edit_defaults(database, job_id, defaults)
+        assert run_service.submit(request) == (first.run_id, False)
+        assert run_service.start(request) == (first.run_id, False)
+        for other in ({**given, "a": 9}, {**given, "d": 1}, {"c": 4}):
+            with pytest.raises(Conflict) as refused:
+                run_service.submit(replace(request, arguments=other))
+            assert refused.value.specific_code == "run_key_used"
+    assert count(database) == 1
+
+
+def test_a_request_that_leaves_out_what_the_first_gave_is_another_one(
+    database: Database, run_service: Runs
+) -> None:
+    add_job(database, spec(arguments={"a": 1}))
+    run_service.submit(Request(job="hello", arguments={"a": 5}, idempotency_key="k"))
+    with pytest.raises(Conflict) as refused:
+        run_service.submit(Request(job="hello", idempotency_key="k"))
+    assert refused.value.specific_code == "run_key_used"
+
+
+def _edit_defaults(database: Database, job_id: int, defaults: dict[str, Any]) -> None:
+    change_job(database, job_id, replace(job_of(database, job_id).spec, arguments=defaults))
 
 
 def test_a_caller_whose_answer_was_lost_asks_again_with_its_key_and_gets_the_run(

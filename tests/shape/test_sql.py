@@ -24,7 +24,7 @@ FILTERS = {
     "store/audit.py: find",
     "store/events.py: count",
     "store/events.py: find",
-    "store/runs/queue.py: due_runs",
+    "store/runs/queue.py: _found",
     "store/runs/run_paths.py: _candidates",
     "store/runs/run_search.py: _counted",
     "store/runs/run_search.py: _end_of_look",

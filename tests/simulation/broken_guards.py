@@ -38,7 +38,7 @@ from tsuzuki.services.local_engine import LocalEngine
 from tsuzuki.services.runs import Runs
 from tsuzuki.store import events, jobs, leadership, rollups, workers
 from tsuzuki.store.runs import cancel_requests, capacity, ownership
-from tsuzuki.store.runs.capacity import WorkerCapacity
+from tsuzuki.store.runs.capacity import Capacity, WorkerCapacity
 from tsuzuki.store.sql.autocommit import AutocommitConnection
 
 EPOCH = r"leadership\.epoch = \?"
@@ -181,9 +181,17 @@ _start_if_needed = LocalEngine.start_if_needed
 
 
 def _start_for_every_job(
-    engine: LocalEngine, *, only_job: str | None = None, **options: Any
+    engine: LocalEngine, *, only_job: str | None = None, only_run: int | None = None, **options: Any
 ) -> bool:
     return _start_if_needed(engine, **options)
+
+
+_capacity = capacity._capacity
+
+
+def _capacity_for_every_run(rows: Any) -> Capacity:
+    found = _capacity(rows)
+    return found._replace(workers=[worker._replace(only_run=None) for worker in found.workers])
 
 
 @contextmanager
@@ -497,6 +505,12 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         scenario="foreground engines",
         violation="may not have a run",
         broken=lambda: patch.object(placement, "_may_have", _may_have_any_job),
+    ),
+    BrokenGuard(
+        name="leaders ignore the one run that a worker was started for",
+        scenario="foreground engines",
+        violation="may have no other run than",
+        broken=lambda: patch.object(capacity, "_capacity", _capacity_for_every_run),
     ),
     BrokenGuard(
         name="an engine for one run takes every job",

@@ -1,7 +1,7 @@
 """Every job definition that was ever stored, as the store's triggers have recorded it, with the ticks that it owes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,8 @@ TIMED_RUNS_SQL = (
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """A stretch of time in which a job was as it was: after `since`, until the next one."""
+    """A stretch of time in which a job owed the same ticks: after `since`, until the next one. An edit that leaves the
+    schedule as it is begins none: due ticks are still to be planned after it."""
 
     since: str
     schedule: Schedule | None
@@ -61,7 +62,9 @@ class Definitions:
                 schedule=None if is_deleted else job.spec.schedule,
                 is_enabled=job.spec.enabled,
             )
-            self._spans.setdefault(job_id, []).append(span)
+            spans = self._spans.setdefault(job_id, [])
+            if not (spans and spans[-1] == replace(span, since=spans[-1].since)):
+                spans.append(span)
 
     def name(self, job_id: int) -> str:
         return self.specs[job_id].name

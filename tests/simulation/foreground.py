@@ -48,10 +48,13 @@ class ForegroundCommand(Client):
         try:
             run_id = self._runs.submit(Request(job=JOB)).run_id
             self.world.log(f"{self.name} executes run {run_id} in the foreground")
-            if self.world.random.random() < 0.5:
-                self._execute_one(run_id)
-            else:
-                self._execute_beside(run_id)
+            match self.world.random.choice(("one run", "one run or its retry", "one job")):
+                case "one run":
+                    self._execute_beside(run_id, only_run=run_id)
+                case "one run or its retry":
+                    self._execute_one(run_id)
+                case _:
+                    self._execute_beside(run_id)
         except TsuzukiError as problem:
             self.world.log(f"{self.name} fails: {problem}")
         for node in self._nodes:
@@ -61,7 +64,7 @@ class ForegroundCommand(Client):
 
     def _execute_one(self, run_id: int) -> None:
         """As `commits collect` does."""
-        engine = OneRunEngine(self._engine, JOB, clock=self.clock)
+        engine = OneRunEngine(self._engine, self._runs, lambda: run_id, clock=self.clock)
         try:
             while self._is_live(run_id):
                 engine.check(is_running=self.world.invariants.is_running(run_id))
@@ -69,9 +72,9 @@ class ForegroundCommand(Client):
         finally:
             engine.close()
 
-    def _execute_beside(self, run_id: int) -> None:
-        """As `tsuzuki run` does."""
-        with self._engine.ensure_running(only_job=JOB):
+    def _execute_beside(self, run_id: int, *, only_run: int | None = None) -> None:
+        """As `books collect` does; without `only_run` also what is due of its job."""
+        with self._engine.ensure_running(only_job=JOB, only_run=only_run):
             while self._is_live(run_id):
                 self.clock.wait(self._never, CHECK_SECONDS)
 

@@ -106,6 +106,11 @@ class Invariants:
         self._world.promises.check()
         return kinds
 
+    def read_changes(self) -> None:
+        """After a commit of the simulation itself, which is no client."""
+        self._world.definitions.read_changes()
+        self._on_changes(self._leadership[0])
+
     def is_new_term(self) -> bool:
         """Whether the transaction that is open has taken the lease."""
         return self._last_seen()[0][0] != self._leadership[0]
@@ -299,6 +304,8 @@ class Invariants:
         may_have = node.only_job in (None, spec.name) and spec.tags <= node.role.tags
         if not (may_have and has_program):
             self._violated(f"{node.name} may not have a run of {spec.name}")
+        if node.only_run not in (None, run_id):
+            self._violated(f"{node.name} may have no other run than {node.only_run}")
 
     # --- reported by a process ------------------------------------------------------------------
 

@@ -41,6 +41,8 @@ class Node(Client):
         self.started_at = world.scheduler.now
         self.only_job = role.only_job
         """The one job that it may execute; None: any."""
+        self.only_run = role.only_run
+        """The one run that it may execute; None: any."""
         self.was_drained = False
         """Whether an operator may have drained it."""
         self._identities = 0
@@ -86,6 +88,7 @@ class Node(Client):
             capacity=self.role.capacity,
             tags=self.role.tags,
             only_job=self.role.only_job,
+            only_run=self.role.only_run,
             software_version="simulated",
         )
 

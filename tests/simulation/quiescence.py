@@ -33,11 +33,19 @@ LOSSES_MAX = 2
 LEADERLESS_SECONDS = 25.0
 """Longer than any lease and any poll interval of a candidate together."""
 
+LEADERLESS_PEACEFUL_SECONDS = 4.0
+"""Without faults the holder of the lease lives: it leads, or lets another lead. Shorter than a lease."""
 
-def check_quiescence(world: "World") -> None:
+
+def check_quiescence(world: "World", *, has_acted: Callable[[], bool]) -> None:
+    """`has_acted` answers whether the operator's last act has returned: it may define a job, or edit one."""
     _wait_until(world, world.write_lock.is_free.is_set)
-    if not _wait_until(world, lambda: _has_leader(world), LEADERLESS_SECONDS):
+    began_at = world.scheduler.now
+    _wait_until(world, lambda: _has_leader(world) or _is_leaderless_too_long(world, began_at))
+    if not _has_leader(world):
         raise InvariantViolated("there is no leader")
+    if not _wait_until(world, has_acted):
+        raise InvariantViolated("an operator gets no answer")
     _correct_database_clock(world)
     _enable_jobs(world)
     if not _wait_until(world, lambda: _ticks_are_planned(world)):
@@ -80,6 +88,12 @@ def _has_leader(world: "World") -> bool:
     return any(not node.is_dead and node.engine.lease.term is not None for node in world.nodes)
 
 
+def _is_leaderless_too_long(world: "World", began_at: float) -> bool:
+    """Counted from when the write lock is free: while a handler holds it, no process can take the lease."""
+    limit = LEADERLESS_PEACEFUL_SECONDS if world.scenario.is_peaceful else LEADERLESS_SECONDS
+    return world.scheduler.now > max(began_at, world.write_lock.free_at) + limit
+
+
 def _correct_database_clock(world: "World") -> None:
     """Otherwise runs that were due when the clock was set back would wait until that time comes again."""
     behind = -world.database_clock.ahead_seconds
@@ -99,11 +113,11 @@ def _ticks_are_planned(world: "World") -> bool:
 
 
 def _enable_jobs(world: "World") -> None:
-    """Otherwise their runs would wait."""
+    """Otherwise their runs would wait. Ticks of a job that was disabled are recorded as skipped."""
     for spec in [spec for spec in world.definitions.present() if not spec.enabled]:
         with world.store.write() as connection:
             job_changes.set_enabled(connection, spec.name, True, actor="world")
-    world.definitions.read_changes()
+    world.invariants.read_changes()
 
 
 def _remove_schedules(world: "World") -> None:

@@ -97,7 +97,7 @@ class World:
         operator.fault_rates = self.scenario.fault_rates
         self.clients.append(operator)
         acts, seconds = self.scenario.acts, self.scenario.act_every_seconds
-        self.scheduler.spawn("operator", operator, lambda: operator.run(acts, seconds))
+        acting = self.scheduler.spawn("operator", operator, lambda: operator.run(acts, seconds))
         if self.reader is not None:
             self.clients.append(self.reader)
             self.scheduler.spawn("reader", self.reader, self.reader.run)
@@ -105,7 +105,7 @@ class World:
         self.scheduler.run_until(lambda: False, self.random.choice(self.scenario.fault_seconds))
         self.faults_ended = True
         self.faults.stop_faults()
-        check_quiescence(self)
+        check_quiescence(self, has_acted=acting.done.is_set)
 
     def place_node(self, place: int, node: Node) -> None:
         if place < len(self.nodes):

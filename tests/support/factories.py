@@ -63,6 +63,7 @@ def add_worker(
     capacity: int = 10,
     tags: frozenset[str] = frozenset(),
     only_job: str | None = None,
+    only_run: int | None = None,
     abilities: Abilities | None = None,
 ) -> str:
     with database.write() as connection:
@@ -74,6 +75,7 @@ def add_worker(
             capacity=capacity,
             tags=tags,
             only_job=only_job,
+            only_run=only_run,
             abilities=abilities,
             software_version="test",
         )

@@ -168,7 +168,7 @@ def _delete_gone_workers(database: Database, clock: MovingClock, term: Term) -> 
     )
 
 
-def _store_hour(database: Database, clock: MovingClock, _term: Term) -> Write:
+def _store_hour(database: Database, clock: MovingClock, term: Term) -> Write:
     hour = rollups.hour_of(clock.now())
 
     def write(connection: Connection, term: Term) -> bool:
@@ -181,14 +181,12 @@ def _store_hour(database: Database, clock: MovingClock, _term: Term) -> Write:
         )
 
     with database.write() as connection:
-        rollups.start(connection, hour)
+        assert rollups.close_hour(connection, term=term, counted=hour, hour=hour)
     return write
 
 
-def _close_hour(database: Database, clock: MovingClock, _term: Term) -> Write:
+def _close_hour(_database: Database, clock: MovingClock, _term: Term) -> Write:
     hour = rollups.hour_of(clock.now())
-    with database.write() as connection:
-        rollups.start(connection, hour)
     return lambda connection, term: rollups.close_hour(
         connection, term=term, counted=hour, hour=hour
     )

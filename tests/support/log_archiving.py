@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from sqlalchemy import select
+from sqlalchemy import insert, select
 
 from support.factories import WORKER, add_worker, read_run, run_in_state, take_lead
 from support.moving_clock import MovingClock
@@ -15,9 +15,10 @@ from tsuzuki.model.run import Started
 from tsuzuki.model.settings import DAY, EngineSettings
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.services.logs import RunLogs
-from tsuzuki.store import logs, rollups
+from tsuzuki.store import logs
 from tsuzuki.store.logs import LogLine
 from tsuzuki.store.runs import moves
+from tsuzuki.store.schema.rollup_tables import run_hours_progress
 from tsuzuki.store.schema.tables import job_run_logs, job_run_transitions, job_runs
 from tsuzuki.store.sql.database import Database
 
@@ -48,7 +49,8 @@ class ArchivingFixture:
         add_worker(database)
         # Runs are pruned once they are counted; here everything is.
         with database.write() as connection:
-            rollups.start(connection, clock.now() + timedelta(days=1_000))
+            until = clock.now() + timedelta(days=1_000)
+            connection.execute(insert(run_hours_progress).values(id=1, until=until))
 
     def new_archivist(self, archive: LogArchive | None = None) -> Archivist:
         """A second one, as in another process."""

@@ -36,7 +36,9 @@ def run_and_wait(
     apply_file(invocation, application)
     submission = application.runs.start(Request(job=name, arguments=arguments))
     run_id = submission.run_id
-    with application.local_engine.ensure_running(only_job=name, on_start=say_started) as is_ours:
+    with application.local_engine.ensure_running(
+        only_job=name, only_run=run_id, on_start=say_started
+    ) as is_ours:
         try:
             ended = watch_run(invocation, application, run_id, timeout=timeout)
         except KeyboardInterrupt:

@@ -202,10 +202,13 @@ def _carry_out(invocation: Invocation, application: "Application", view: "BulkVi
         write_log(invocation, quiet=True)
 
     run_id = view.action.run_id
-    with application.local_engine.ensure_running(only_job=JOB_NAME, on_start=say_started):
-        if run_id is None:
+    if run_id is None:  # the leader carries it out
+        with application.local_engine.ensure_running(work=False, on_start=say_started):
             emit(invocation, application.bulk.wait(view.action.id).as_dict())
-            return
+        return
+    with application.local_engine.ensure_running(
+        only_job=JOB_NAME, only_run=run_id, on_start=say_started
+    ):
         ended = watch_run(invocation, application, run_id, timeout=None)
     after = application.bulk.get(view.action.id)
     emit(invocation, after.as_dict())

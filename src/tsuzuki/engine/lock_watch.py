@@ -64,11 +64,18 @@ class LockWatch:
             "transaction holds the write lock",
             run=hold.user.run_id,
             job=hold.user.job,
+            purpose=hold.purpose or None,
+            pid=os.getpid(),
             seconds=round(seconds, 1),
             hint="No other process can write. Write in several short transactions.",
         )
         holder = LockHolder(
-            pid=os.getpid(), run_id=hold.user.run_id, job=hold.user.job, since=self._since(seconds)
+            pid=os.getpid(),
+            command=sqlite_lock.command_of(os.getpid()),
+            run_id=hold.user.run_id,
+            job=hold.user.job,
+            purpose=hold.purpose,
+            since=self._since(seconds),
         )
         file = self._file
         hold.announce(
@@ -105,6 +112,7 @@ class LockWatch:
             holder_command=holder.command or None,
             run=holder.run_id,
             job=holder.job,
+            purpose=holder.purpose or None,
             since=holder.since,
         )
 

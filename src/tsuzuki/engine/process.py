@@ -44,6 +44,12 @@ from tsuzuki.store.runs import queue
 from tsuzuki.store.schema.migrate import ENGINE, Component, SchemaWatch
 from tsuzuki.store.sql.database import Connection, Database
 
+WORKER_LOOPS = frozenset({"work", "heartbeat", "watch", "silence"})
+"""The loops that what runs needs, until the process ends."""
+
+LOOP_SECONDS_MAX = 5.0
+"""How long a shutdown waits for the step that a loop is in."""
+
 
 class Engine:
     """Everything of one process. Built stopped; `start`, then `shut_down`."""
@@ -118,9 +124,7 @@ class Engine:
         silence_guard = SilenceGuard(
             clock=self._clock,
             settings=self.settings,
-            lock_waited_until=lambda seconds: self._database.lock_waited_until(
-                longer_than_seconds=seconds
-            ),
+            lock_waited_until=self._lock_waited_until,
         )
         self.lease = Lease(
             database=self._database,
@@ -200,6 +204,13 @@ class Engine:
             settings=self.settings,
             live_worker_id=self.worker_steps.live_worker_id,
         )
+
+    def _lock_waited_until(self, longer_than_seconds: float) -> float:
+        """When our last wait for SQLite's write lock ended that was longer: now, if our own heartbeat still waits, for
+        then those of other workers may wait too."""
+        if self._database.is_sqlite and self.heartbeat.sending_seconds() > longer_than_seconds:
+            return self._clock.monotonic()
+        return self._database.lock_waited_until(longer_than_seconds=longer_than_seconds)
 
     def _new_identity(self) -> WorkerIdentity:
         return new_identity(self.role, software_version=self._software_version)
@@ -281,16 +292,15 @@ class Engine:
         self.worker_steps.hurry()
 
     def shut_down(self) -> None:
-        """Stop in three steps. Returns when everything of this process has ended."""
+        """Stop in three steps. Returns when everything of this process has ended. The worker's loops end last: a run
+        whose row was locked may still be waiting for its end to be stored."""
         if self.role.work:
             self.worker_steps.drain()
-        for loop in self._loops:
-            loop.stop()
-        self.wakeups.leader.wake()
-        self.wakeups.worker.wake()
-        for loop in self._loops:
-            loop.join(5.0)
+        self._stop_loops([loop for loop in self._loops if loop.name not in WORKER_LOOPS])
+        has_stopped = self._stop_loops([loop for loop in self._loops if loop.name in WORKER_LOOPS])
         if self.role.work:
+            if has_stopped:
+                self.worker_steps.attempt("store ends", self.worker_steps.store_ends)
             self.worker_steps.leave()
         if self.role.lead:
             self.worker_steps.attempt("step down", self.lease.step_down)
@@ -298,6 +308,15 @@ class Engine:
         self.listener.close()
         self.coordination_steps.close()
         log.info("stopped", worker=self.worker.identity.id)
+
+    def _stop_loops(self, loops: Sequence[Loop]) -> bool:
+        """Whether all of them have ended in time."""
+        for loop in loops:
+            loop.stop()
+        self.wakeups.leader.wake()
+        self.wakeups.worker.wake()
+        ended = [loop.join(LOOP_SECONDS_MAX) for loop in loops]
+        return all(ended)
 
     def _check_schema(self, connection: Connection) -> None:
         """Refuse to work on tables that another version has changed since we started, other than by adding to

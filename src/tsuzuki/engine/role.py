@@ -10,6 +10,7 @@ from tsuzuki.store.wakeups.channels import Channel
 class Role:
     """`tags` are what this process offers; a job with tags runs only where all of them are. With `only_job`
     its worker is registered for that job alone: no leader, of whatever process, assigns it a run of another one.
+    With `only_run` it is registered for that run alone.
     `program` is whose functions in `__main__` it executes; None: no program's."""
 
     lead: bool = True
@@ -17,6 +18,7 @@ class Role:
     capacity: int = DEFAULT_CAPACITY
     tags: frozenset[str] = frozenset()
     only_job: str | None = None
+    only_run: int | None = None
     program: str | None = None
 
     @property

@@ -215,6 +215,8 @@ def index_words(index: Mapping[str, Any]) -> str:
         words.append(f"head {index['head']}")
     if index.get("pending"):
         words.append(f"{index['pending']} changed files pending")
+    if index.get("unlisted_folders"):
+        words.append(f"git does not list the files of {', '.join(index['unlisted_folders'])}")
     if index.get("reread"):
         words.append(f"{index['reread']} reread")
     return ", ".join(words)

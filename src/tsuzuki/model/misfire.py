@@ -47,12 +47,12 @@ class SkippedTicks:
 class TickPlan:
     """Which due ticks run and which are skipped. Skipped ticks are always older than those that run.
 
-    `missed`: how many of those that run, the oldest, are later than the grace period. `more`: further ticks are due,
-    plan again from the new `planned_until`.
+    `missed`: the ticks that run were not planned in time: several ticks are due at once, or the only one is later than
+    the grace period. `more`: further ticks are due, plan again from the new `planned_until`.
     """
 
     run: tuple[datetime, ...]
-    missed: int
+    missed: bool
     skipped: tuple[SkippedTicks, ...]
     planned_until: datetime
     more: bool
@@ -70,8 +70,8 @@ def plan_ticks(
 ) -> TickPlan:
     """Sort the ticks in (planned_until, now] into those that run and those that are skipped.
 
-    At most `ticks_max` are planned one by one; a long stretch of stale ticks of an `every` schedule is skipped
-    in one step and does not count.
+    At most `ticks_max` are planned one by one, or one more if it is the last; a long stretch of stale ticks of an
+    `every` schedule is skipped in one step and does not count.
     """
     if ticks_max < 1:
         raise ValueError("ticks_max must be at least 1, or planning would make no progress")
@@ -85,7 +85,7 @@ def plan_ticks(
     run = tuple(ticks[stale_count:])
     return TickPlan(
         run=run,
-        missed=sum(now - tick > grace for tick in run),
+        missed=bool(stale_range) or len(ticks) > 1 or any(now - tick > grace for tick in run),
         skipped=((stale_range,) if stale_range else ()) + _records(ticks[:stale_count]),
         planned_until=ticks[-1] if more else max(planned_until, now),
         more=more,
@@ -114,12 +114,16 @@ def _lateness_max(misfire: Misfire, catchup_window: timedelta, grace: timedelta)
 def _due(
     schedule: Schedule, after: datetime, now: datetime, ticks_max: int
 ) -> tuple[list[datetime], bool]:
-    """The oldest due ticks, and whether there are more of them."""
+    """The oldest due ticks, and whether there are more of them: then at least two, because a tick that is left alone
+    would pass for one that is planned in time."""
     ticks: list[datetime] = []
     tick = schedule.next_after(after)
     while tick <= now and len(ticks) < ticks_max:
         ticks.append(tick)
         tick = schedule.next_after(tick)
+    if tick <= now and (following := schedule.next_after(tick)) > now:
+        ticks.append(tick)
+        tick = following
     return ticks, tick <= now
 
 

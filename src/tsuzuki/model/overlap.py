@@ -11,8 +11,8 @@ class ConcurrencyPolicy(StrEnum):
     """Whether runs of one job may overlap."""
 
     FORBID = "forbid"
-    """A tick that finds the job at its limit is skipped, and the skip is recorded. Missed ticks that are all made up
-    for wait for each other."""
+    """A tick that finds the job at its limit is skipped, and the skip is recorded. Missed ticks are queued if all of
+    them are to run (`misfire: all`)."""
 
     ALLOW = "allow"
     """Every tick becomes a run; a limit only keeps it queued."""
@@ -59,14 +59,14 @@ def decide_ticks(
     *,
     live: int,
     limit: int | None,
-    queued: int = 0,
+    queues: bool = False,
 ) -> DecidedTicks:
-    """Decide tick by tick, as if each had come in its time: one that starts is a live run for the next. Under `forbid`
-    the first `queued` ticks start all the same: they wait for each other, and do not count as live."""
-    if policy is not ConcurrencyPolicy.FORBID:
-        queued = 0
-    decided = DecidedTicks(start=[*ticks[:queued]])
-    for tick in ticks[queued:]:
+    """Decide tick by tick, as if each had come in its time: one that starts is a live run for the next. If the job
+    `queues` its ticks, none is skipped under `forbid`: each becomes a run that waits for the ones before it."""
+    if queues and policy is ConcurrencyPolicy.FORBID:
+        return DecidedTicks(start=[*ticks])
+    decided = DecidedTicks()
+    for tick in ticks:
         match decide_overlap(policy, live=live, limit=limit):
             case Overlap.START:
                 decided.start.append(tick)

@@ -1,6 +1,6 @@
 """A run: one execution of a job. `NewRun` is before storing, `Run` after it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -34,6 +34,8 @@ class NewRun(NamedTuple):
     losses_free: int = 0
     work_key: str | None = None
     """None on a first attempt: a random key."""
+    defaulted_arguments: Sequence[str] | None = None
+    """The names of the arguments that a request with a key left to the job's defaults; None if there are none."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,6 +56,9 @@ class Worker:
     only_job: str | None = None
     """The one job that it may have, if it was started for one."""
 
+    only_run: int | None = None
+    """The one run that it may have, if it was started for one."""
+
     abilities: Abilities | None = None
     """What it can execute; None if it has not registered that."""
 

@@ -81,7 +81,7 @@ class _RunFacts:
     now: datetime
     liveness: Liveness
     live_workers: list[Worker]
-    """Without those that were started for another job alone."""
+    """Without those that were started for another job or run alone."""
     held: HeldRuns
 
 
@@ -98,7 +98,7 @@ def explain(connection: Connection, run: Run, *, now: datetime, liveness: Livene
         live_workers=[
             worker
             for worker in liveness.live_workers(connection)
-            if worker.only_job in (None, job.spec.name)
+            if worker.only_job in (None, job.spec.name) and worker.only_run in (None, run.id)
         ],
         held=capacity.held_runs(connection),
     )
@@ -287,7 +287,7 @@ def _without_live_workers(facts: _RunFacts) -> Sentence:
     ]
     if any(why is None for _, why in attached):
         return Sentence(
-            "Every live worker was started for one other job: %(jobs)s.",
+            "Every live worker was started for one other job or run: %(jobs)s.",
             jobs=tuple(sorted({worker.only_job or "" for worker, why in attached if why is None})),
         )
     dead = tuple(

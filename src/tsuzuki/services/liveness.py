@@ -38,7 +38,9 @@ class Liveness:
             case RunState.PENDING | RunState.ORPHANED:
                 age = self._database.now(connection) - run.created_at
                 is_fresh = run.retry_of is None and age < timedelta(seconds=fresh_seconds)
-                return is_fresh or self._has_live_leader_and_worker(connection, run.job_name)
+                return is_fresh or self._has_live_leader_and_worker(
+                    connection, run.job_name, run=run
+                )
             case _:
                 return False
 
@@ -130,14 +132,22 @@ class Liveness:
         )
 
     def _has_live_leader_and_worker(
-        self, connection: Connection, job_name: str | None, *, lasting: bool = False
+        self,
+        connection: Connection,
+        job_name: str | None,
+        *,
+        lasting: bool = False,
+        run: Run | None = None,
     ) -> bool:
+        """With a `run`, a worker that was started for one run counts only if that is the one, or retried by it: the
+        process that waits for it goes on with the retry."""
         if self.live_leader(connection) is None:
             return False
         job = jobs.get_by_name(connection, job_name) if job_name else None
         return any(
             worker.capacity > 0
             and (worker.only_job is None or (worker.only_job == job_name and not lasting))
+            and (run is None or worker.only_run in (None, run.id, run.retry_of))
             and (job is None or worker.can_execute(job.spec.needs))
             for worker in self.live_workers(connection)
         )

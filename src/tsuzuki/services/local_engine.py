@@ -76,16 +76,19 @@ class LocalEngine:
         tags: Sequence[str] = (),
         functions: Functions | None = None,
         only_job: str | None = None,
+        only_run: int | None = None,
         program: str | None = None,
     ) -> None:
         """Lead and work in threads of this process. Raises `Conflict` if it does already. With `only_job`
-        no leader assigns runs of other jobs to this process. `program` is whose `__main__` this process has."""
+        no leader assigns runs of other jobs to this process, with `only_run` no other run. `program` is whose
+        `__main__` this process has."""
         role = Role(
             lead=lead,
             work=work,
             capacity=capacity,
             tags=frozenset(tags),
             only_job=only_job,
+            only_run=only_run,
             program=program,
         )
         engine = self._new_engine(role, functions)
@@ -186,35 +189,50 @@ class LocalEngine:
     def start_if_needed(
         self,
         *,
+        work: bool = True,
         capacity: int = DEFAULT_CAPACITY,
         is_late: bool = False,
         only_job: str | None = None,
+        only_run: int | None = None,
         on_start: Callable[[], None] = lambda: None,
     ) -> bool:
         """Start an engine here, unless one of this process runs or a leader and a worker live elsewhere. If
         a run `is_late`, those elsewhere do not count: they have not started it in time. Returns whether it
         was started; `on_start` is called before it is built. Workers that were started for one job do not count:
-        they may leave at any moment. Nor do workers that cannot execute `only_job`.
+        they may leave at any moment. Nor do workers that cannot execute `only_job`. Without `work` only a leader is
+        needed.
 
         A leader that died on this machine is deposed first: its lease need not be waited for."""
         if self.is_started:
             return False
-        if not is_late and self._liveness.has_live_leader_and_worker(only_job, lasting=True):
+        if not is_late and self._is_alive_elsewhere(work, only_job):
             return False
         on_start()
         if (term := self._liveness.term_of_leader_that_died_here()) is not None:
             self._workers.depose(term)
-        self.start(capacity=capacity, only_job=only_job)
+        self.start(work=work, capacity=capacity, only_job=only_job, only_run=only_run)
         return True
+
+    def _is_alive_elsewhere(self, work: bool, only_job: str | None) -> bool:
+        if not work:
+            return self._liveness.has_live_leader()
+        return self._liveness.has_live_leader_and_worker(only_job, lasting=True)
 
     @contextmanager
     def ensure_running(
-        self, *, only_job: str | None = None, on_start: Callable[[], None] = lambda: None
+        self,
+        *,
+        work: bool = True,
+        only_job: str | None = None,
+        only_run: int | None = None,
+        on_start: Callable[[], None] = lambda: None,
     ) -> Iterator[bool]:
         """While the block runs there is a leader and a worker: those that live, else an engine of this
-        process, which runs all that is due, or with `only_job` what is due of that job. Tells whether it is
-        of this process."""
-        is_ours = self.start_if_needed(only_job=only_job, on_start=on_start)
+        process, which runs all that is due, or with `only_job` what is due of that job, or with `only_run` that run
+        of it. Without `work` there is a leader. Tells whether it is of this process."""
+        is_ours = self.start_if_needed(
+            work=work, only_job=only_job, only_run=only_run, on_start=on_start
+        )
         try:
             yield is_ours
         finally:
@@ -227,15 +245,6 @@ class LocalEngine:
 
         engine = self._engine
         return CONTENT_TYPE_LATEST, generate_latest(engine.metrics.registry) if engine else b""
-
-    def has_left(self) -> bool:
-        """Whether the worker of a started engine was drained and has left."""
-        return self._engine is not None and self._engine.drained.is_set()
-
-    def stop_accepting_once_busy(self) -> None:
-        """Take no further run if one is executed here."""
-        if self._engine is not None and self._engine.worker.running:
-            self._engine.worker.stop_accepting()
 
 
 def log_to_stderr(*, level: int, as_json: bool = False) -> None:

@@ -180,10 +180,10 @@ class Maintenance:
         """Put a backup in place of an SQLite database that no process uses. The old file is kept."""
         path = restore.file_of(self._database)
         stamp = self._database.clock.now().strftime("%Y%m%dT%H%M%SZ")
-        kept = path.with_name(f"{path.stem}-{stamp}.replaced.db") if path.exists() else None
+        kept = path.with_name(f"{path.stem}-{stamp}.replaced.db")
         self._database.close()
-        restore.restore(source, path, kept=kept)
-        return Restored(path=path, kept=kept)
+        is_kept = restore.restore(source, path, kept=kept)
+        return Restored(path=path, kept=kept if is_kept else None)
 
     def _default_target(self) -> Path:
         stamp = self._database.clock.now().strftime("%Y%m%dT%H%M%SZ")

@@ -46,13 +46,14 @@ def missing_handlers(
     connection: Connection, live_workers: Sequence[Worker]
 ) -> list[MissingHandler]:
     """Of all jobs with due runs that wait, by the name of the job."""
-    if not live_workers:
+    lasting = [worker for worker in live_workers if worker.only_run is None]
+    if not lasting:
         return []
     live = [job.id for job in queue_groups.live_jobs(connection)]
     lacking = {
         job.id: missing
         for job in jobs.find_handled(connection, live)
-        if (missing := missing_handler(job.spec, live_workers))
+        if (missing := missing_handler(job.spec, lasting))
     }
     waiting = queue.jobs_with_due_runs(connection, lacking)
     return [missing for job_id, missing in lacking.items() if job_id in waiting]

@@ -1,7 +1,10 @@
 """An engine of this process for one run that is waited for, if no other executes it."""
 
+from collections.abc import Callable
+
 from tsuzuki.model.clock import Clock
 from tsuzuki.services.local_engine import LocalEngine
+from tsuzuki.services.runs import Runs
 
 CHECK_SECONDS = 2.0
 START_TIMEOUT_SECONDS = 5.0
@@ -9,14 +12,19 @@ START_TIMEOUT_SECONDS = 5.0
 
 
 class OneRunEngine:
-    """Sees that one run of `job` is executed: by the engines that live, else by an engine of this process with
-    one slot, which executes no other job. `check` is called again and again while the run is waited for."""
+    """Sees that one run is executed, and its retries after it: by the engines that live, else by an engine of this
+    process that gets no other run from any leader, so that closing it stops nothing else. `find_run` names the run,
+    or None if there is none any more. `check` is called again and again while the run is waited for."""
 
-    def __init__(self, engine: LocalEngine, job: str, *, clock: Clock) -> None:
+    def __init__(
+        self, engine: LocalEngine, runs: Runs, find_run: Callable[[], int | None], *, clock: Clock
+    ) -> None:
         self._engine = engine
-        self._job = job
+        self._runs = runs
+        self._find_run = find_run
         self._clock = clock
-        self._is_ours = False
+        self._run_id: int | None = None
+        """Which run the engine of this process was started for."""
         self._checked_at = -CHECK_SECONDS
         self._waits_since = clock.monotonic()
 
@@ -25,24 +33,28 @@ class OneRunEngine:
         now = self._clock.monotonic()
         if is_running:
             self._waits_since = now
-        if self._is_ours and self._engine.has_left():
-            self.close()  # it has executed its one run, and another attempt follows
-        if self._is_ours and is_running:
-            self._engine.stop_accepting_once_busy()
-        elif not self._is_ours and now - self._checked_at >= CHECK_SECONDS:
-            self._checked_at = now
-            is_late = now - self._waits_since > START_TIMEOUT_SECONDS
-            self._is_ours = self._engine.start_if_needed(
-                capacity=1, is_late=is_late, only_job=self._job
-            )
+        if now - self._checked_at < CHECK_SECONDS:
+            return
+        self._checked_at = now
+        found = self._find_run()
+        run = None if found is None else self._runs.newest_attempt(found)
+        if run is None or run.id != self._run_id:
+            self.close()
+        if run is None or run.state.is_final or self.is_ours:
+            return
+        is_late = now - self._waits_since > START_TIMEOUT_SECONDS
+        if self._engine.start_if_needed(
+            capacity=1, is_late=is_late, only_job=run.job_name, only_run=run.id
+        ):
+            self._run_id = run.id
 
     @property
     def is_ours(self) -> bool:
-        """Whether an engine of this process executes the run."""
-        return self._is_ours
+        """Whether an engine of this process was started for the run."""
+        return self._run_id is not None
 
     def close(self) -> None:
         """Stop the engine, if it was started for this run."""
-        if self._is_ours:
-            self._is_ours = False
+        if self._run_id is not None:
+            self._run_id = None
             self._engine.stop(at_once=True)

@@ -32,6 +32,7 @@ from tsuzuki.store.runs import cancel_requests, moves, run_search, runs
 from tsuzuki.store.runs.run_search import Counted, FoundRuns
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.sql.prepared import AnyConnection
+from tsuzuki.store.sql.write_hold import LockUser
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
 
@@ -124,7 +125,7 @@ class Runs(ActingService):
             self._database.adopt(connection)
             # A job that the caller rolls back must not be remembered: another may get its id.
             return self._submit(connection, requests, remembers=False)
-        with self._database.write() as own:
+        with self._database.write(user=LockUser(purpose="submit_many()")) as own:
             submissions = self._submit(own, requests)
         self.tell_leader()
         return submissions
@@ -203,6 +204,14 @@ class Runs(ActingService):
                 retried_as=retry.id if retry else None,
                 cancel_requested=cancel_requests.of_runs(connection, [run_id]).get(run_id),
             )
+
+    def newest_attempt(self, run_id: int) -> Run | None:
+        """The newest retry of a run, or the run itself; None if there is no such run."""
+        with self._database.read() as connection:
+            run = runs.get(connection, run_id)
+            while run is not None and (retry := runs.get_retry(connection, run.id)) is not None:
+                run = retry
+        return run
 
     def newest_live(self, job_name: str) -> Run | None:
         """The newest run of a job that has not ended."""
@@ -388,7 +397,12 @@ def _new_run(request: Request, job: Job, now: datetime | None) -> NewRun:
         idempotency_key=None if key is None else f"key:{key}",
         concurrency_key=request.concurrency_key or job.spec.key_for(arguments),
         work_key=key,
+        defaulted_arguments=None if key is None else _left_to_defaults(request, job),
     )
+
+
+def _left_to_defaults(request: Request, job: Job) -> list[str] | None:
+    return sorted(job.spec.arguments.keys() - request.arguments.keys()) or None
 
 
 def _existing(connection: Connection, request: Request, new: NewRun) -> int:
@@ -399,9 +413,19 @@ def _existing(connection: Connection, request: Request, new: NewRun) -> int:
             f"a run with the key {request.idempotency_key!r} is being stored by another process",
             hint="Ask again.",
         )
-    if run.job_name != request.job or not jsontext.is_same(run.arguments, new.arguments):
+    if run.job_name != request.job or not _is_repeated(connection, run, request, new):
         raise key_used(request.idempotency_key, run)
     return run.id
+
+
+def _is_repeated(connection: Connection, run: Run, request: Request, new: NewRun) -> bool:
+    """Whether a request gives the arguments that the run was requested with, whatever the defaults of the job are by
+    now; or asks for a run with the same arguments in all."""
+    if jsontext.is_same(run.arguments, new.arguments):
+        return True
+    defaulted = runs.defaulted_arguments(connection, run.id)
+    given = {name: value for name, value in run.arguments.items() if name not in defaulted}
+    return jsontext.is_same(given, dict(request.arguments))
 
 
 def _requested(run: Run) -> dict[str, str]:

@@ -2,7 +2,11 @@
 
 A connection holds a shared lock on the file for as long as it is open. The restore takes that lock exclusively, so it
 is refused while a process lives that has opened the database, and none opens it meanwhile. The old file is kept under
-another name, with its write-ahead log.
+another name.
+
+A restore that is killed leaves the old database or the backup under its name. SQLite would apply any log that it finds
+beside a file, so the old file and its log must never be apart: the log is merged into the file first, then the backup
+takes its place in one step.
 """
 
 import fcntl
@@ -10,14 +14,11 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from tsuzuki.model.errors import Conflict, FileUnusable, UsageError
 from tsuzuki.store.sql.database import Database
-
-SUFFIXES = ("-wal", "-shm", "")
-"""Of the files of one database. Its own comes last: as long as it has its name, nothing else is taken for it."""
 
 
 def file_of(database: Database) -> Path:
@@ -31,21 +32,21 @@ def file_of(database: Database) -> Path:
     return database.path
 
 
-def restore(backup: Path, target: Path, *, kept: Path | None) -> None:
-    """Put a copy of `backup` in place of `target`, which is renamed to `kept` if it exists. Raises `Conflict`
-    (`database_in_use`) while a process has the database open."""
+def restore(backup: Path, target: Path, *, kept: Path) -> bool:
+    """Put a copy of `backup` in place of `target`, which is kept as `kept`. Answers whether there was anything to keep.
+    Raises `Conflict` (`database_in_use`) while a process has the database open."""
     _require_backup(backup)
     partial = target.with_name(f"{target.name}.restoring")
     try:
+        _merge_log(target)
         with _unused(target):
             partial.unlink(missing_ok=True)
             _copy(backup, partial)
-            for suffix in SUFFIXES:
-                part = Path(f"{target}{suffix}")
-                if kept is not None and part.exists():
-                    part.rename(f"{kept}{suffix}")
+            is_kept = _keep(target, kept)
+            _remove_log(target)
             partial.rename(target)
             _make_durable(target.parent)
+            return is_kept
     except OSError as problem:
         raise FileUnusable(
             f"the backup cannot be restored: {problem.strerror or problem}",
@@ -98,9 +99,43 @@ def _unused(target: Path) -> Iterator[None]:
         yield
 
 
-def _copy(backup: Path, partial: Path) -> None:
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with backup.open("rb") as source, os.fdopen(descriptor, "wb") as copy:
+def _merge_log(target: Path) -> None:
+    """Write the commits of the log into the old file, so that it is whole without the log. SQLite removes the log then.
+    What is no database stays as it is, with its log."""
+    if target.exists() and _has_log(target):
+        with suppress(sqlite3.Error), closing(sqlite3.connect(target, timeout=0)) as raw:
+            raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+
+def _keep(target: Path, kept: Path) -> bool:
+    """Give the old files a second name. The log comes first: a kept database never lacks it."""
+    old = [suffix for suffix in ("-wal", "") if Path(f"{target}{suffix}").exists()]
+    for suffix in old:
+        _link(Path(f"{target}{suffix}"), Path(f"{kept}{suffix}"))
+    _make_durable(target.parent)
+    return bool(old)
+
+
+def _link(file: Path, second: Path) -> None:
+    try:
+        second.hardlink_to(file)
+    except OSError:  # some file systems have no hard links
+        _copy(file, second)
+
+
+def _remove_log(target: Path) -> None:
+    """A log that could not be merged goes after its file, which is kept: the backup must not get it, nor the old file
+    lose it."""
+    if _has_log(target):
+        target.unlink(missing_ok=True)
+    for suffix in ("-wal", "-shm"):
+        Path(f"{target}{suffix}").unlink(missing_ok=True)
+    _make_durable(target.parent)
+
+
+def _copy(file: Path, copied: Path) -> None:
+    descriptor = os.open(copied, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with file.open("rb") as source, os.fdopen(descriptor, "wb") as copy:
         shutil.copyfileobj(source, copy)
         copy.flush()
         os.fsync(copy.fileno())

@@ -40,7 +40,7 @@ from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.schema.rollup_tables import late_ends, run_hours, run_hours_progress
 from tsuzuki.store.schema.tables import job_run_transitions, job_runs
 from tsuzuki.store.sql.batch import Columns, unpack
-from tsuzuki.store.sql.dialect import insert_into, is_sqlite, upsert_from
+from tsuzuki.store.sql.dialect import is_sqlite, upsert_from
 from tsuzuki.store.sql.prepared import execute, execute_batch
 from tsuzuki.store.sql.stored_values import to_text
 from tsuzuki.store.sql.types import UtcTime
@@ -205,9 +205,9 @@ _COLUMNS: Columns = {
 
 
 def close_hour(connection: Connection, *, term: Term, counted: datetime, hour: datetime) -> bool:
-    """From the commit on, every end before the end of this hour is noted as late. The hour is the first since
-    `counted` in which something moved. False if another process has counted it, or leads by now."""
-    start(connection, counted)
+    """From the commit on, every end before the end of this hour is noted as late. Everything before `counted` is
+    counted. False if another process has counted more, or leads by now."""
+    execute(connection, _start(connection.dialect), {"until": counted, **term.parameters})
     values = {"from_": counted, "closing": hour + HOUR, **term.parameters}
     return execute(connection, _CLOSE, values).one_or_none() is not None
 
@@ -235,16 +235,13 @@ def _add(connection: Connection, rows: Sequence[HourRow]) -> None:
         execute_batch(connection, _upsert, _COLUMNS, [(row.hour, *row.counted) for row in rows])
 
 
-def start(connection: Connection, hour: datetime) -> None:
-    """Count from this hour on, unless that is settled already."""
-    execute(connection, _start(connection.dialect), {"until": hour})
-
-
 @lru_cache
 def _start(dialect: Dialect) -> Insert:
-    statement: Insert = (
-        insert_into(dialect, run_hours_progress).values(id=1, until=_FIRST).on_conflict_do_nothing()
-    )
+    """The row of the progress, unless it is there."""
+    row: list[ColumnElement[Any]] = [literal_column("1", Integer()), _FIRST, _FIRST]
+    first = select(*row).where(TERM_IS_CURRENT)
+    added = upsert_from(dialect, run_hours_progress, ["id", "until", "closing"], first)
+    statement: Insert = added.on_conflict_do_nothing()
     return statement
 
 

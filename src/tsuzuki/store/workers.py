@@ -58,6 +58,7 @@ _REGISTER = insert(workers).values(
         "capacity",
         "tags",
         "only_job",
+        "only_run",
         "abilities",
         "software_version",
         "ttl_seconds",
@@ -79,11 +80,13 @@ def register(  # noqa: PLR0913 -- what other processes know of a worker
     tags: frozenset[str],
     software_version: str,
     only_job: str | None = None,
+    only_run: int | None = None,
     abilities: Abilities | None = None,
     works_by: EngineSettings | None = None,
 ) -> None:
     """Register a worker, once: its id is new at every start. With `only_job` no leader assigns it a run of another
-    job, and with `abilities` none that it cannot execute. No leader judges it by shorter settings than `works_by`."""
+    job, with `only_run` no other run at all, and with `abilities` none that it cannot execute. No leader judges it by
+    shorter settings than `works_by`."""
     values = {
         "id": worker_id,
         "host": host,
@@ -91,6 +94,7 @@ def register(  # noqa: PLR0913 -- what other processes know of a worker
         "capacity": capacity,
         "tags": sorted(tags),
         "only_job": only_job,
+        "only_run": only_run,
         "abilities": abilities and abilities.as_text(),
         "software_version": software_version,
         **_limits_of(works_by),

@@ -92,8 +92,8 @@ class Application:
     maintenance: Maintenance
     diagnosis: Diagnosis
     local_engine: LocalEngine
-    one_run_engine: Callable[[str], OneRunEngine]
-    """By the name of a job. For one run of it that is waited for: an engine here, if no other executes it."""
+    one_run_engine: Callable[[Callable[[], int | None]], OneRunEngine]
+    """For one run that is waited for, as the function names it: an engine here, if no other executes it."""
     refused_collectors: Mapping[str, ConfigurationError]
     """Why each collector that cannot be used is refused; more may follow when the tables are upgraded."""
     keep_for_reader: Callable[[], None]
@@ -241,7 +241,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
             resources, maintenance=maintenance, workers=workers, due=due, runs=runs, jobs=jobs
         ),
         local_engine=local_engine,
-        one_run_engine=partial(OneRunEngine, local_engine, clock=database.clock),
+        one_run_engine=partial(OneRunEngine, local_engine, runs, clock=database.clock),
         refused_collectors=resources.refused,
         keep_for_reader=partial(keep_record, resources),
         service=cache(partial(service, actor=actor, jobs=jobs, runs=runs)),

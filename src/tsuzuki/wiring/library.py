@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.store.sql.database import Connection, Database, Use
+from tsuzuki.store.sql.write_hold import LockUser
 from tsuzuki.wiring.application import Application, configuration_reader, join
 from tsuzuki.wiring.resources import open_resources
 
@@ -47,5 +48,6 @@ def opened_for_library(
 
 @contextmanager
 def _transaction(database: Database) -> Iterator[Connection]:
-    with database.used_for(Use.UNBOUNDED), database.write() as connection:
+    user = LockUser(purpose="app.transaction()")
+    with database.used_for(Use.UNBOUNDED), database.write(user=user) as connection:
         yield connection

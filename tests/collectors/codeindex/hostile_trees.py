@@ -1,6 +1,7 @@
 """Trees whose author wants the one who indexes them to run a command, to hang, or to show a file of another place."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -21,9 +22,7 @@ def lazy_fetch(root: Path, mark: Path) -> None:
     _repository(root)
     (root / ".gitignore").write_text("*.log\n")
     git(root, "add", ".")
-    blob = subprocess.run(
-        ["git", "rev-parse", ":.gitignore"], cwd=root, check=True, capture_output=True, text=True
-    ).stdout.strip()
+    blob = git_output(root, "rev-parse", ":.gitignore")
     git(root, "update-index", "--skip-worktree", ".gitignore")
     (root / ".gitignore").unlink()
     (root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
@@ -133,6 +132,23 @@ def other_work_tree(root: Path) -> Path:
     return outside
 
 
+def borrowed_objects(root: Path) -> None:
+    """A repository that takes its objects, its branch and its list of files from another one. Git is told that the
+    files are checked out, and to take their content from the objects."""
+    outside = root.parent / "outside"
+    outside.mkdir()
+    (outside / "secret.py").write_text(f"def {OUTSIDE}():\n    return 'needle'\n")
+    _tracked(outside)
+    git(outside, "commit", "--quiet", "-m", OUTSIDE)
+    _repository(root)
+    alternates = root / ".git" / "objects" / "info" / "alternates"
+    alternates.write_text(f"{outside}/.git/objects\n")
+    head = (outside / ".git" / git_output(outside, "symbolic-ref", "HEAD")).read_text()
+    (root / ".git" / "HEAD").write_text(head)
+    git(root, "read-tree", "HEAD")
+    git(root, "update-index", "--assume-unchanged", "secret.py")
+
+
 def endless_rules(root: Path) -> None:
     """Git waits for the rules of a folder."""
     _tracked(root)
@@ -155,9 +171,57 @@ def endless_configuration(root: Path) -> None:
         file.write(f"[include]\n\tpath = {root.parent / 'more'}\n")
 
 
+def endless_inclusion(root: Path) -> None:
+    """A file that its configuration includes makes git wait for a third one."""
+    _tracked(root)
+    os.mkfifo(root.parent / "rules")
+    (root.parent / "more").write_text(f"[core]\n\tattributesFile = {root.parent}/rules\n")
+    with (root / ".git" / "config").open("a") as file:
+        file.write('[includeIf "gitdir:/"]\n\tpath = "../../more" ; relative to this file\n')
+
+
+def endless_attributes(root: Path) -> None:
+    """Git waits for the attributes of a folder, and only when it searches."""
+    _tracked(root)
+    os.mkfifo(root / "shop" / ".gitattributes")
+
+
+def endless_head_of_a_nested_repository(root: Path) -> None:
+    """Git waits for the branch of a repository inside the tree."""
+    _tracked(root)
+    inner = root / "vendored"
+    inner.mkdir()
+    _repository(inner)
+    (inner / ".git" / "HEAD").unlink()
+    os.mkfifo(inner / ".git" / "HEAD")
+
+
+def endless_branch(root: Path) -> None:
+    """Git waits for the branch that is checked out when it lists worktrees."""
+    _repository(root)
+    git(root, "symbolic-ref", "HEAD", "refs/heads/main")
+    os.mkfifo(root / ".git" / "refs" / "heads" / "main")
+
+
 ENDLESS: tuple[Callable[[Path], None], ...] = (
-    *(endless_rules, endless_excludes, endless_configuration),
+    *(endless_rules, endless_excludes, endless_configuration, endless_inclusion),
+    *(endless_attributes, endless_head_of_a_nested_repository, endless_branch),
 )
+
+
+def slow_git(folder: Path, seconds: float) -> str:
+    """A `PATH` whose git takes its time."""
+    program = shutil.which("git")
+    folder.mkdir()
+    (folder / "git").write_text(f'#!/bin/sh\nsleep {seconds}\nexec {program} "$@"\n')
+    (folder / "git").chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+def git_output(folder: Path, *arguments: str) -> str:
+    return subprocess.run(
+        ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def _repository(root: Path) -> None:

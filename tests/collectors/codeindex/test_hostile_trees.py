@@ -26,9 +26,12 @@ from .hostile_trees import (
     ENDLESS,
     MARK,
     OUTSIDE,
+    borrowed_objects,
+    git_output,
     linked_folder,
     linked_folder_in_a_nested_repository,
     other_work_tree,
+    slow_git,
 )
 
 COMMIT = "0123456789" * 4
@@ -37,6 +40,12 @@ COMMIT = "0123456789" * 4
 @pytest.fixture
 def answers(tree: Path, index_folder: Path) -> CodeAnswers:
     return CodeAnswers.of(str(tree), cwd=tree, environ={FOLDER_VARIABLE: str(index_folder)})
+
+
+@pytest.fixture
+def quick_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A git that hangs is recognized after a moment."""
+    monkeypatch.setattr("tsuzuki.collectors.codeindex.git.HANG_CHECK_SECONDS", 0.1)
 
 
 @pytest.mark.parametrize("hostile", COMMANDS, ids=lambda hostile: hostile.__name__)
@@ -103,6 +112,21 @@ def test_a_link_in_a_nested_repository_leads_nowhere(
         answers.read(["vendored/sub/secret.py"])
 
 
+def test_nothing_is_shown_of_a_repository_whose_objects_are_borrowed(
+    tree: Path, builds: Builds, answers: CodeAnswers
+) -> None:
+    borrowed_objects(tree)
+    assert git_output(tree, "grep", "-h", OUTSIDE), "git itself must reach the other repository"
+    built(builds, tree)
+    assert "secret.py" not in {file.path for file in scan_tree(tree).files}
+    for text in (OUTSIDE, "needle"):
+        found = answers.search(text).value
+        assert (list(found.rows()), found.did_you_mean) == ([], None)
+    for text in (OUTSIDE, "secret.py"):
+        with pytest.raises(TsuzukiError):
+            answers.read([text])
+
+
 def test_a_work_tree_that_the_configuration_names_is_not_the_tree(
     tree: Path, index_folder: Path
 ) -> None:
@@ -126,7 +150,8 @@ def test_a_work_tree_of_another_repository_is_not_listed(tree: Path, tmp_path: P
     assert git_worktrees(tree) == [tree]
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(20)
+@pytest.mark.usefixtures("quick_check")
 @pytest.mark.parametrize("hostile", ENDLESS, ids=lambda hostile: hostile.__name__)
 def test_a_file_without_end_that_git_waits_for_holds_nothing_up_for_long(
     tree: Path, answers: CodeAnswers, hostile: Callable[[Path], None]
@@ -134,6 +159,31 @@ def test_a_file_without_end_that_git_waits_for_holds_nothing_up_for_long(
     hostile(tree)
     assert "main.py" in {file.path for file in scan_tree(tree).files}
     assert list(answers.search("Cart").value.rows())
+    git_worktrees(tree)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.usefixtures("quick_check")
+@pytest.mark.parametrize("name", [".gitignore", ".gitattributes"])
+def test_an_endless_rule_file_above_the_root_holds_nothing_up_for_long(
+    repository: Path, index_folder: Path, name: str
+) -> None:
+    os.mkfifo(repository / name)
+    root = repository / "shop"
+    environ = {FOLDER_VARIABLE: str(index_folder)}
+    assert [file.path for file in scan_tree(root).files] == ["cart.py", "sums.py"]
+    assert list(CodeAnswers.of(str(root), cwd=root, environ=environ).search("Cart").value.rows())
+
+
+@pytest.mark.usefixtures("quick_check")
+def test_a_slow_git_whose_configuration_names_plain_files_is_waited_for(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rules").write_text("main.py\n")
+    (tmp_path / "more").write_text(f"[core]\n\texcludesFile = {tmp_path / 'rules'}\n")
+    git(repository, "config", "include.path", str(tmp_path / "more"))
+    monkeypatch.setenv("PATH", slow_git(tmp_path / "bin", 0.5))
+    assert {file.path for file in scan_tree(repository).files} == {"shop/cart.py", "shop/sums.py"}
 
 
 def test_a_folder_that_becomes_a_link_after_the_scan_is_not_read(tree: Path) -> None:

@@ -90,6 +90,8 @@ def test_a_leader_of_the_past_stores_nothing(
     depose_and_take(database)
     assert not HourlyRollups(database=database).tick(term)
     assert stored(database) == {}
+    with database.read() as connection:
+        assert rollups.progress(connection) is None
 
 
 def test_counts_are_kept_for_400_days(database: Database, term: Term, clock: MovingClock) -> None:
@@ -161,6 +163,42 @@ def test_an_end_that_is_stored_while_its_hour_is_counted_is_counted_once(
         (really,) = rollups.ended_between(connection, NOON, NOON + HOUR)
     assert really.runs > 4
     assert stored(database) == {(NOON, FAILED): really.runs}
+
+
+@pytest.mark.parametrize("has_counted", [False, True])
+def test_an_end_of_an_earlier_hour_that_is_stored_while_an_hour_is_chosen_is_counted(
+    database: Database,
+    term: Term,
+    clock: MovingClock,
+    monkeypatch: pytest.MonkeyPatch,
+    has_counted: bool,
+) -> None:
+    """The clock is set back at that moment, to an hour in which nothing had ended so far."""
+    clock.advance(4 * 3600)
+    if has_counted:
+        clock.step(-4 * 3600)
+        ended(database, term, FAILED, 1)
+        clock.step(4 * 3600)
+        tick_all(database, term)
+    ended(database, term, FAILED, 1)
+    clock.advance(2 * 3600)
+    first_move_since = rollups.first_move_since
+
+    def choose(*given: Any) -> Any:
+        answer = first_move_since(*given)
+        clock.step(-4 * 3600)
+        ended(database, term, SUCCEEDED, 1)
+        clock.step(4 * 3600)
+        return answer
+
+    monkeypatch.setattr(rollups, "first_move_since", choose)
+    HourlyRollups(database=database).tick(term)
+    monkeypatch.undo()
+    tick_all(database, term)
+    with database.read() as connection:
+        (really,) = rollups.ended_between(connection, NOON + 2 * HOUR, NOON + 3 * HOUR)
+    assert stored(database)[NOON + 2 * HOUR, SUCCEEDED] == really.runs
+    assert stored(database)[NOON + 4 * HOUR, FAILED] == 1
 
 
 def test_an_end_whose_transaction_commits_late_is_counted(

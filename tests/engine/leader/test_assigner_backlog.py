@@ -17,7 +17,7 @@ from tsuzuki.model.job import JobSource
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.store import jobs
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.runs import moves, queue_groups
+from tsuzuki.store.runs import moves, queue, queue_groups
 from tsuzuki.store.sql.database import Database
 
 pytestmark = pytest.mark.usefixtures("history_is_valid")
@@ -111,6 +111,16 @@ def test_a_blocked_backlog_of_a_job_costs_the_same_statements_however_long_it_is
         assert wanted in assigned_ids(database)
         counts.append(len(sent))
     assert counts[0] >= counts[1]
+
+
+def test_the_runs_that_workers_were_started_for_are_found_by_their_ids(
+    live_database: Database,
+) -> None:
+    with live_database.read() as connection:
+        with last_sent(connection) as sent:
+            queue.due_among(connection, [1, 2])
+        (way,) = ways_to(connection, "job_runs", sent[-1])
+    assert "PRIMARY KEY" in way or "pk_job_runs" in way
 
 
 @pytest.mark.parametrize("has_key", [True, False])

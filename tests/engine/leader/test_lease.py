@@ -101,6 +101,22 @@ def test_a_reply_that_comes_after_the_deadline_is_not_believed(
     assert lease.term is None
 
 
+@pytest.mark.parametrize("is_renewal", [False, True])
+def test_a_lease_confirmed_after_its_deadline_is_released_so_that_another_leads_at_once(
+    database: Database, clock: MovingClock, is_renewal: bool
+) -> None:
+    """As behind a long write lock: the lease begins when the statement gets through, the belief before it waits."""
+    slow = UnreliableDatabase(database)
+    lease, other = a_lease(slow, clock, "a"), a_lease(database, clock, "b")
+    if is_renewal:
+        lease.tick()
+    slow.after_commit.append(lambda: clock.advance(BELIEVED_SECONDS + 0.5))
+    assert not lease.tick()
+    assert lease.term is None
+    assert other.seconds_until_free() == 0
+    assert other.tick()
+
+
 @pytest.mark.parametrize("step_seconds", [-HOUR, HOUR])
 def test_a_paused_holder_does_not_believe_its_old_term_whatever_the_wall_clock_shows(
     database: Database, clock: MovingClock, step_seconds: float

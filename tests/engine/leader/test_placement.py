@@ -210,6 +210,48 @@ def test_runs_of_its_job_go_to_any_other_worker_too(database: Database, term: Te
     assert by_worker == {"any": 4, "foreground": 1}
 
 
+@pytest.mark.parametrize("leads", ["tick", "assign_first"])
+def test_a_worker_of_one_run_gets_no_other_run_of_its_job_from_any_leader(
+    database: Database, term: Term, leads: str
+) -> None:
+    *foreign, mine = create_runs(database, add_free_job(database, "mine"), 4)
+    add_worker(database, "foreground", only_job="mine", only_run=mine)
+    assigner = an_assigner(database)
+    if leads == "assign_first":
+        assigner.tick(term)
+        assert assigner.assign_first(term) == 0
+    else:
+        assert assigner.tick(term) == 1
+    assert assigned_ids(database) == [mine]
+    assert assigner.tick(term) == 0
+    add_worker(database, "any")
+    assert assigner.tick(term) == 3
+    assert assigned_ids(database) == [*foreign, mine]
+
+
+def test_a_worker_of_one_run_gets_it_behind_a_long_backlog_that_no_worker_takes(
+    database: Database, term: Term
+) -> None:
+    job_id = add_job(database, spec("mine", max_concurrent=2))
+    *_, mine = create_runs(database, job_id, 1201)
+    add_worker(database, "foreground", only_job="mine", only_run=mine)
+    assert an_assigner(database).tick(term) == 1
+    assert assigned_ids(database) == [mine]
+
+
+def test_the_run_that_a_worker_was_started_for_is_within_the_limit_of_its_job(
+    database: Database, term: Term
+) -> None:
+    add_worker(database, "any")
+    job_id = add_job(database, spec("mine"))
+    create_runs(database, job_id, 1)
+    assigner = an_assigner(database)
+    assert assigner.tick(term) == 1
+    (mine,) = create_runs(database, job_id, 1)
+    add_worker(database, "foreground", only_job="mine", only_run=mine)
+    assert assigner.tick(term) == 0
+
+
 ABLE = Abilities(kinds=frozenset({"test", "python"}), packages=frozenset({"shop"}))
 SHOP, WEBAPP = {"function": "shop:work"}, {"function": "webapp:work"}
 

@@ -13,9 +13,20 @@ from support.factories import (
     spec,
 )
 from support.moving_clock import MovingClock
-from support.planning import ALLOW, HOUR, a_planner, all_runs, at, created, end_all, scheduled
+from support.planning import (
+    ALLOW,
+    HOUR,
+    a_planner,
+    accounted,
+    all_runs,
+    at,
+    created,
+    end_all,
+    scheduled,
+)
 from tsuzuki.model.misfire import Misfire
 from tsuzuki.model.overlap import ConcurrencyPolicy
+from tsuzuki.model.schedule import parse_schedule
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.sql.database import Database
@@ -198,3 +209,50 @@ def test_a_tick_on_time_is_not_skipped_for_those_that_were_missed_before_it(
     scheduled(database, misfire=Misfire.ALL, catchup_window_seconds=10 * HOUR)
     clock.advance(3 * HOUR)
     assert a_planner(database).tick(term).created == 3
+
+
+@pytest.mark.parametrize("has_live", [False, True])
+def test_ticks_that_come_due_together_are_queued_however_late_they_are(
+    database: Database, clock: MovingClock, term: Term, has_live: bool
+) -> None:
+    scheduled(database, parse_schedule("every 10s"), misfire=Misfire.ALL)
+    add_worker(database)
+    if has_live:
+        run_in_state(database, RunState.RUNNING, term)
+    planner = a_planner(database)
+    clock.advance(45)
+    planned = planner.tick(term)
+    assert (planned.created, planned.skipped) == (4, 0)
+    clock.advance(5)
+    planned = planner.tick(term)
+    assert (planned.created, planned.skipped) == (0, 1)
+    due = [at(seconds / HOUR) for seconds in (10, 20, 30, 40, 50)]
+    assert accounted(all_runs(database)) == due
+    assert created(database)[-1] == (due[-1], RunState.CANCELED, Reason.OVERLAP)
+
+
+def test_a_tick_on_time_overlaps_with_a_live_run_also_when_all_missed_ones_are_made_up_for(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    scheduled(database, parse_schedule("every 10s"), misfire=Misfire.ALL)
+    add_worker(database)
+    run_in_state(database, RunState.RUNNING, term)
+    planner = a_planner(database)
+    for _ in range(3):
+        clock.advance(10)
+        assert planner.tick(term).created == 0
+    assert [reason for _, _, reason in created(database)[1:]] == [Reason.OVERLAP] * 3
+
+
+def test_the_last_of_more_missed_ticks_than_one_planning_takes_is_queued_too(
+    database: Database, clock: MovingClock, term: Term
+) -> None:
+    scheduled(database, parse_schedule("every 10s"), misfire=Misfire.ALL)
+    planner = a_planner(database)
+    clock.advance(10 * 1001)
+    planned = planner.tick(term)
+    while planned.more:
+        planned = planner.tick(term)
+    found = created(database)
+    assert len(found) == 1001
+    assert {state for _, state, _ in found} == {RunState.PENDING}

@@ -277,3 +277,21 @@ def test_after_a_long_wait_for_the_write_lock_workers_are_not_judged(clock: Movi
     clock.advance(LISTEN)
     waits.append((0.6, clock.monotonic()))
     assert guard.may_judge(clock.now)
+
+
+def test_a_wait_for_the_write_lock_counts_if_it_is_longer_than_a_worker_may_be_late(
+    clock: MovingClock,
+) -> None:
+    """A worker's last heartbeat may be an interval old when the wait begins."""
+    settings = EngineSettings(heartbeat_interval_seconds=2.0, worker_ttl_seconds=4.0).checked()
+    asked: list[float] = []
+
+    def lock_waited_until(longer_than_seconds: float) -> float:
+        asked.append(longer_than_seconds)
+        return 0.0
+
+    guard = SilenceGuard(
+        clock=clock, settings=lambda: settings, lock_waited_until=lock_waited_until
+    )
+    guard.seconds_left()
+    assert asked == [2.0]

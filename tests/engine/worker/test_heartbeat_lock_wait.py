@@ -5,9 +5,12 @@ from random import Random
 from support.dialects import only_on_sqlite
 from support.factories import WORKER, add_worker, read_run, run_in_state, take_lead
 from support.moving_clock import MovingClock
+from support.scripted_executors import ScriptedExecutor
 from support.threads import in_background
 from support.waiting import wait_until
 from tsuzuki.engine.leader.rescuer import Rescuer
+from tsuzuki.engine.process import Engine
+from tsuzuki.engine.role import Role
 from tsuzuki.engine.worker.heartbeat import Heartbeat, HeartbeatResult
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import RunState
@@ -54,6 +57,31 @@ def test_waiting_for_the_lock_is_not_silence(database: Database, clock: MovingCl
     assert hanging.result(30) is HeartbeatResult.OK
     assert database.lock_waited_until(longer_than_seconds=59.0) == clock.monotonic()
     assert database.lock_waited_until(longer_than_seconds=61.0) == 0
+
+
+def test_while_the_leaders_own_heartbeat_waits_for_the_lock_it_judges_no_worker(
+    database: Database, clock: MovingClock
+) -> None:
+    """Its rounds may get the lock before any heartbeat does: who gets it next is a matter of chance."""
+    engine = Engine(
+        database=database,
+        executor=ScriptedExecutor(),
+        clock=clock,
+        random=Random(1),
+        role=Role(),
+        software_version="test",
+    )
+    engine.worker.register()
+    guard = engine.leader._silence_guard
+    guard.observe(clock.now(), asked_at=clock.monotonic())
+    with database.write():
+        hanging = in_background(engine.heartbeat.tick)
+        wait_until(lambda: engine.heartbeat.is_sending, "the heartbeat waits")
+        for _ in range(3):
+            clock.advance(SETTINGS.heartbeat_interval_seconds)
+            guard.observe(clock.now(), asked_at=clock.monotonic())
+        assert guard.seconds_left() > 0
+    assert hanging.result(30) is HeartbeatResult.OK
 
 
 def test_a_recorded_silence_ends_it(database: Database, clock: MovingClock) -> None:

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from random import Random
 
 import pytest
+from sqlalchemy import select
 
+from support.dialects import only_on_postgresql
 from support.engines import FREE, TIMEOUT_SECONDS, Engines, Gate, expecting
 from support.factories import add_job
 from support.unreliable_database import UnreliableDatabase
@@ -17,6 +19,7 @@ from tsuzuki.engine.task import Task
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.store import workers
+from tsuzuki.store.schema.tables import job_runs
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.prepared import AutocommitConnection
 
@@ -39,6 +42,33 @@ def test_shutting_down_waits_for_what_runs_and_hands_back_the_rest(engines: Engi
     assert engine.drained.is_set()
     assert engines.worker_state(engine.worker.identity.id) is WorkerState.GONE
     assert not engines.workers.leader().is_valid
+
+
+@only_on_postgresql
+def test_an_end_whose_row_is_free_before_the_process_ends_is_stored(
+    engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_job(engines.database, FREE)
+    gate = Gate()
+    engine = engines.start(gate)
+    (run_id,) = engines.submit()
+    gate.wait_for(1)
+    with engines.database.engine.connect() as connection:
+        connection.execute(select(job_runs.c.id).where(job_runs.c.id == run_id).with_for_update())
+        gate.open.set()
+        wait_until(lambda: engine.worker.locked_ends == {run_id}, "the end waits for the row")
+        monkeypatch.setattr(engine.worker_steps, "_wait_until_idle", lambda *_, **__: None)
+        (work,) = (loop for loop in engine._loops if loop.name == "work")
+        join = work.join
+
+        def join_then_free_row(seconds: float) -> bool:
+            has_ended = join(seconds)
+            connection.rollback()
+            return has_ended
+
+        monkeypatch.setattr(work, "join", join_then_free_row)
+        engine.shut_down()
+    assert engines.runs.get(run_id).run.state is RunState.SUCCEEDED
 
 
 def test_asked_to_hurry_it_stops_what_runs_and_the_run_is_retried_elsewhere(

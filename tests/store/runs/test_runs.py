@@ -50,14 +50,17 @@ def test_a_run_is_created_as_requested(database: Database, clock: MovingClock) -
         retry_of=11,
         origin_id=10,
         work_key="order-7",
+        defaulted_arguments=["a"],
         covers_ticks=4,
         covers_until=later + timedelta(hours=4),
     )
     (run_id,) = create(database, [wanted])
     assert run_id is not None
     found = read_run(database, run_id)
-    for name in runs.NEW_COLUMNS:
+    for name in runs.NEW_COLUMNS.keys() - {"defaulted_arguments"}:
         assert getattr(found, name) == getattr(wanted, name), name
+    with database.read() as connection:
+        assert runs.defaulted_arguments(connection, run_id) == {"a"}
     assert (found.state, found.version, found.job_name) == (RunState.PENDING, 1, "hello")
     assert found.created_at == clock.now()
     assert found.continuation_state is ContinuationState.NONE

@@ -47,6 +47,7 @@ CREATED_WITH = {
     "arguments": {"other": 1},
     "idempotency_key": "other",
     "work_key": "other",
+    "defaulted_arguments": ["other"],
     "concurrency_key": "other",
     "retries_used": 1,
     "retry_of": 4711,

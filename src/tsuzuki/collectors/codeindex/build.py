@@ -46,6 +46,7 @@ from tsuzuki.collectors.codeindex.queries.names import NameIds
 from tsuzuki.collectors.codeindex.queries.schema import make_name_indexes
 from tsuzuki.collectors.codeindex.scan import Scan, ScannedFile, scan_tree
 from tsuzuki.collectors.codeindex.tree_part import TreePart
+from tsuzuki.collectors.codeindex.unlisted import storable, to_mark
 from tsuzuki.collectors.codeindex.worktrees import copy_from_worktree, other_indexes
 from tsuzuki.model.clock import Clock
 
@@ -110,6 +111,8 @@ class Builder:
         self._total = claimed.job.progress.total
         self._updated_files = 0
         self._has_copies = False
+        self._is_whole = False
+        self._unlisted_folders: list[str] = []
         self._hashed: dict[str, HashedFile] = {}
         self._to_store: list[Parsed] = []
         self._vanished: set[str] = set()
@@ -145,8 +148,8 @@ class Builder:
             else:
                 known = self._known(part)
                 self._total += len(part.scan.files) - len(known)
-            self._parse(pool, part.scan, known)
-        scan = part.scan
+            scan = self._storable(part.scan, known)
+            self._parse(pool, scan, known)
         present = {file.path for file in scan.files}
         copied = {path for path, file in known.items() if file.indexed_at_ns == NEVER_COMPARED_NS}
         gone = {
@@ -154,7 +157,19 @@ class Builder:
             for path in known
             if path not in present and (path in copied or not scan.may_have(path))
         }
+        self._is_whole = part.paths is None
         return self._complete(gone, copied)
+
+    def _storable(self, scan: Scan, known: dict[str, KnownFile]) -> Scan:
+        """What may be stored; folders that git does not list are marked before anything of them is."""
+        if not scan.unlisted_folders:
+            return scan
+        with self._index.transaction(self._is_ours) as connection:
+            marked = meta.unlisted_folders(connection)
+            self._unlisted_folders = to_mark(scan, known, marked)
+            both = dict.fromkeys([*marked, *self._unlisted_folders])
+            meta.put_unlisted_folders(connection, [*both])
+        return storable(scan, known, marked)
 
     def _whole_tree(self, pool: ParsePool) -> tuple[TreePart, dict[str, KnownFile]]:
         """Scan the tree, and start from the index of another worktree if this one is empty. The index is read while
@@ -274,6 +289,8 @@ class Builder:
             make_name_indexes(connection)
             stats = IndexStats(total=files.symbol_count(connection), last_indexed_at=iso(now))
             meta.put_index_stats(connection, stats)
+            if self._is_whole:
+                meta.put_unlisted_folders(connection, self._unlisted_folders)
             job = BuildJob(
                 id=self._claimed.job.id,
                 status=BuildStatus.COMPLETED,

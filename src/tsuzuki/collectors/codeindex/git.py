@@ -2,22 +2,20 @@
 
 The tree may come with a `.git` that its author wrote. Git obeys its configuration, so what could start a program is
 overridden by arguments or refused by the environment, the fetch of a missing object before all. No command here prints
-an object, runs a filter or makes a difference of two files.
+an object, runs a filter or makes a difference of two files. So `objects/info/alternates` may name any other repository:
+names and lines come from the files of the working tree, and nothing of the other repository's content is ever shown.
 """
 
 import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from tsuzuki.collectors.codeindex.git_folder import (
-    common_folder_of,
-    holds_git_up,
-    would_hold_git_up,
-)
+from tsuzuki.collectors.codeindex.endless_files import holds_git_up, would_hold_git_up
+from tsuzuki.collectors.codeindex.git_folder import common_folder_of
 from tsuzuki.collectors.kit.git_environment import git_environment
 
 SETTINGS = (
@@ -28,8 +26,8 @@ TOP_SECONDS = 10.0
 LIST_SECONDS = 60.0
 """After it, the tree is walked."""
 
-PATIENCE_SECONDS = 2.0
-"""After it, we look for what git would wait for without end, such as a FIFO in place of `.gitignore`."""
+HANG_CHECK_SECONDS = 2.0
+"""After it, git is killed if it hangs at a file without end, such as a FIFO in place of `.gitignore`."""
 
 _WORKTREE = "worktree "
 
@@ -97,47 +95,67 @@ def git_worktrees(folder: Path) -> list[Path]:
     return [one for one in found if common is not None and common_folder_of(one) == common]
 
 
-def quiet_environment() -> dict[str, str]:
-    """That of a git which only reads."""
+class GitUnusable(Exception):
+    """There is no git that can answer about this tree."""
+
+
+@contextmanager
+def git_process(
+    folder: Path, *arguments: str, seconds: float, locale: str = "C"
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """A git in a folder, with a pipe for what it prints. It is killed when the block ends, after `seconds`, and
+    as soon as it is known to hang. Raises `GitUnusable` if none can be started."""
+    program = shutil.which("git")
+    if program is None or would_hold_git_up(folder):
+        raise GitUnusable
+    try:
+        process = subprocess.Popen(  # noqa: S603 -- git with our own arguments, no shell
+            [program, *SETTINGS, *arguments],
+            cwd=folder,
+            env={**_read_only_environment(), "LC_ALL": locale},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+    except OSError as problem:
+        raise GitUnusable from problem
+    ended = threading.Event()
+    watch = threading.Thread(
+        target=_kill_if_late, args=(process, folder, seconds, ended), name="git", daemon=True
+    )
+    with process:
+        try:
+            watch.start()
+            yield process
+        finally:
+            ended.set()
+            process.kill()
+
+
+def _kill_if_late(
+    process: "subprocess.Popen[bytes]", folder: Path, seconds: float, ended: threading.Event
+) -> None:
+    if ended.wait(HANG_CHECK_SECONDS):
+        return
+    if holds_git_up(folder, ended.is_set) or not ended.wait(seconds - HANG_CHECK_SECONDS):
+        process.kill()
+
+
+def _read_only_environment() -> dict[str, str]:
     return {
         **git_environment(os.environ),
         "GIT_ALLOW_PROTOCOL": "none",
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
-        "LC_ALL": "C",
     }
 
 
 def _output(folder: Path, *arguments: str, seconds: float) -> bytes | None:
-    program = shutil.which("git")
-    if program is None or would_hold_git_up(folder):
-        return None
+    """What git prints; None if it fails, is too slow or hangs."""
     try:
-        process = subprocess.Popen(  # noqa: S603 -- git with our own arguments, no shell
-            [program, *SETTINGS, *arguments],
-            cwd=folder,
-            env=quiet_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-    except OSError:
+        with git_process(folder, *arguments, seconds=seconds) as process:
+            output = process.communicate()[0]
+    except GitUnusable:
         return None
-    with process:
-        try:
-            output = _answer(process, folder, seconds)
-        finally:
-            process.kill()
     return output if process.returncode == 0 else None
-
-
-def _answer(process: "subprocess.Popen[bytes]", folder: Path, seconds: float) -> bytes | None:
-    """What git prints; None if it is too slow, or waits for a file that has no end."""
-    with suppress(subprocess.TimeoutExpired):
-        return process.communicate(timeout=PATIENCE_SECONDS)[0]
-    if holds_git_up(folder):
-        return None
-    with suppress(subprocess.TimeoutExpired):
-        return process.communicate(timeout=seconds - PATIENCE_SECONDS)[0]
-    return None

@@ -1,17 +1,20 @@
 """The scan: which files a tree has, with size and mtime.
 
-From git where it can tell, else from a walk with ignore rules. Links are not followed. A worktree of a repository that
-lies in the tree is left out, because it has the same files again; another repository is part of the tree.
+From git where it can tell, else from a walk with ignore rules. A walk through a repository about which git does not
+answer misses rules that only git's configuration names, so that repository is noted as unlisted. Links are not
+followed. A worktree of a repository that lies in the tree is left out, because it has the same files again; another
+repository is part of the tree.
 """
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from tsuzuki.collectors.codeindex.git import GitListing, git_paths
+from tsuzuki.collectors.codeindex.git import GitListing, git_ignores, git_paths
+from tsuzuki.collectors.codeindex.git_folder import repository_top
 from tsuzuki.collectors.codeindex.index_file import printable
 from tsuzuki.collectors.codeindex.tree_files import RealFolders, read_regular
 from tsuzuki.collectors.codeindex.walk import walk
@@ -46,9 +49,18 @@ class Scan:
     listed: list[str] = field(default_factory=list)
     """What git lists at the top, without what repositories inside have; empty where it cannot tell."""
 
+    unlisted_folders: list[str] = field(default_factory=list)
+    """Repositories whose files git did not list; the root is the empty path. What was found there by a walk may have
+    files that git ignores."""
+
     def may_have(self, path: str) -> bool:
         """Whether a file that was not found may be there all the same."""
-        return any(folder == "" or path.startswith(f"{folder}/") for folder in self.unread_folders)
+        return is_below(path, self.unread_folders)
+
+
+def is_below(path: str, folders: Iterable[str]) -> bool:
+    """Whether a path lies in one of some folders. All paths lie in the root, which is the empty one."""
+    return any(folder == "" or path.startswith(f"{folder}/") for folder in folders)
 
 
 def scan_tree(
@@ -60,8 +72,9 @@ def scan_tree(
 ) -> Scan:
     """Scan a tree. `on_tick` is called every few thousand files, and may raise to end it. `listing` is one of the root
     that was started a moment ago."""
-    scan = Scan(listed=(listing.paths() if listing else git_paths(root)) or [])
-    for found in _found_files(root, "", scan, scan.listed):
+    listed = listing.paths() if listing else git_paths(root)
+    scan = Scan(listed=listed or [])
+    for found in _found_files(root, "", scan, listed):
         scan.files.append(found)
         if len(scan.files) > files_max:
             raise UsageError(
@@ -78,13 +91,16 @@ def scan_tree(
     return scan
 
 
-def _found_files(folder: Path, prefix: str, scan: Scan, listed: list[str]) -> Iterator[ScannedFile]:
+def _found_files(
+    folder: Path, prefix: str, scan: Scan, listed: list[str] | None
+) -> Iterator[ScannedFile]:
     """The files of a folder, which is at `prefix` below the root. One look at each: most scans find no change."""
     top = os.fspath(folder)
     unread_folders: list[str] = []
     folders = RealFolders(top)
-    # Git lists nothing if there is no repository, or if it ignores the folder as a whole.
-    for path in listed or walk(folder, unread_folders):
+    if listed is None and repository_top(folder):
+        scan.unlisted_folders.append(prefix.rstrip("/"))
+    for path in _paths(folder, listed, unread_folders):
         name = path.rstrip("/")
         if not folders.have(
             name
@@ -102,9 +118,18 @@ def _found_files(folder: Path, prefix: str, scan: Scan, listed: list[str]) -> It
         elif stat.S_ISDIR(status.st_mode) and is_repository_of_its_own(folder / name):
             # A folder is listed only for a repository in it. A submodule that was never checked out is empty.
             scan.repositories.append(f"{prefix}{name}")
-            below = git_paths(folder / name) or []
+            below = git_paths(folder / name)
             yield from _found_files(folder / name, f"{prefix}{name}/", scan, below)
     scan.unread_folders += [f"{prefix}{below}" for below in unread_folders]
+
+
+def _paths(folder: Path, listed: list[str] | None, unread_folders: list[str]) -> Iterable[str]:
+    """The paths that git listed; where it could not, and in a folder that it ignores as a whole, those of a walk."""
+    if listed is None:
+        return walk(folder, unread_folders, top=repository_top(folder))
+    if not listed and git_ignores(folder):
+        return walk(folder, unread_folders)
+    return listed
 
 
 def is_repository_of_its_own(folder: Path) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from tsuzuki.collectors.codeindex.git import git_ignores, git_paths, git_top
+from tsuzuki.collectors.codeindex.git import git_ignores, git_paths
+from tsuzuki.collectors.codeindex.git_folder import repository_top
 from tsuzuki.collectors.codeindex.queries import files
 from tsuzuki.collectors.codeindex.queries.files import KnownFile
 from tsuzuki.collectors.codeindex.scan import Scan, scanned_file
@@ -44,7 +45,7 @@ def scan_part(root: Path, paths: Iterable[str]) -> TreePart | None:
         return None
     scan = Scan()
     listed = git_paths(root, asked)
-    if listed is None and git_top(root) is not None:
+    if listed is None and repository_top(root) is not None:
         return None
     if not listed and (listed is None or git_ignores(root)):
         listed = list(walk(root, scan.unread_folders, only=asked))

@@ -1,4 +1,8 @@
-"""A walk through a folder that git cannot list: its files without what its ignore files name."""
+"""A walk through a folder that git cannot list: its files without what its ignore files name.
+
+In a repository `.git/info/exclude` counts too, below the ignore files of the tree, as for git. The rules that only
+git's configuration names are not known here.
+"""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -7,6 +11,7 @@ from pathlib import Path
 from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore import GitIgnorePatternError
 
+from tsuzuki.collectors.codeindex.git_folder import common_folder_of
 from tsuzuki.collectors.codeindex.tree_files import read_regular
 
 IGNORE_FILES = (".gitignore", ".ignore")
@@ -40,12 +45,15 @@ def walk(
     root: Path,
     unread_folders: list[str],
     *,
+    top: Path | None = None,
     only: Sequence[str] | None = None,
     entered: list[str] | None = None,
 ) -> Iterator[str]:
     """Paths of files below the root, relative to it, in order. Folders that cannot be read are added to
-    `unread_folders`, the others to `entered`. `only` are files and folders that are asked for."""
-    to_enter: list[tuple[str, _Rules | None]] = [("", None)]
+    `unread_folders`, the others to `entered`. `top` is the folder above from which on rules count; without it, they
+    count from the root on. `only` are files and folders that are asked for."""
+    outside, inherited = _rules_above(root, top or root)
+    to_enter: list[tuple[str, _Rules | None]] = [("", inherited)]
     while to_enter:
         folder, above = to_enter.pop()
         try:
@@ -59,18 +67,29 @@ def walk(
         if entered is not None:
             entered.append(folder)
         names = {entry.name for entry in entries}
-        rules = _Rules(folder, _ignore_lines(root / folder, names), above)
+        rules = _Rules(f"{outside}{folder}".rstrip("/"), _ignore_lines(root / folder, names), above)
         below: list[tuple[str, _Rules | None]] = []
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
             if entry.is_symlink() or entry.name in NEVER_ENTERED or not _is_asked(path, only):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                if not rules.ignore(f"{path}/"):
+                if not rules.ignore(f"{outside}{path}/"):
                     below.append((path, rules))
-            elif not rules.ignore(path):
+            elif not rules.ignore(f"{outside}{path}"):
                 yield path
         to_enter.extend(reversed(below))
+
+
+def _rules_above(root: Path, top: Path) -> tuple[str, _Rules | None]:
+    """The way from the top to the root, with a slash at its end, and the rules of the folders on it."""
+    rules: _Rules | None = None
+    way = ""
+    for name in root.relative_to(top).parts:
+        lines = _ignore_lines(top / way, {*IGNORE_FILES, ".git"})
+        rules = _Rules(way.rstrip("/"), lines, rules)
+        way += f"{name}/"
+    return way, rules
 
 
 def _is_asked(path: str, only: Sequence[str] | None) -> bool:
@@ -81,12 +100,14 @@ def _is_asked(path: str, only: Sequence[str] | None) -> bool:
 
 
 def _ignore_lines(folder: Path, names: set[str]) -> list[str]:
+    """The patterns of a folder, those that count most at the end."""
     lines: list[str] = []
-    for name in IGNORE_FILES:
-        if name not in names:
-            continue
+    files = [folder / name for name in IGNORE_FILES if name in names]
+    if ".git" in names and (common := common_folder_of(folder)):
+        files.insert(0, common / "info" / "exclude")
+    for file in files:
         try:
-            content = read_regular(folder / name, IGNORE_BYTES_MAX)
+            content = read_regular(file, IGNORE_BYTES_MAX)
         except OSError:
             continue
         lines += content.decode("utf-8", "replace").splitlines()

@@ -29,7 +29,8 @@ def other_indexes(root: Path, folder: Path) -> list[Path]:
             with suppress(Unreachable, Conflict, NewerIndex), IndexFile.open_path(path) as other:
                 with other.reading():
                     stats = meta.index_stats(other.connection)
-                if stats is not None:
+                    is_listed = not meta.unlisted_folders(other.connection)
+                if stats is not None and is_listed:
                     found.append((stats.last_indexed_at, path))
     return [path for _, path in sorted(found, reverse=True)]
 

@@ -3,13 +3,13 @@
 The link is the key: an entry with the canonical link of an item is that item, whatever else has changed. A guid or a
 path that is known is only a hint. It counts if nothing that a reader sees contradicts it, which is what `RULES` say:
 
-    rule          host              date               title     text
-    corrected     the same          the same           any       any
-    unchanged     the same, left    the same, unknown  the same  any
-    rescheduled   the same          any                the same  the same
+    rule          title     host              date               text
+    unchanged     the same  the same, left    the same, unknown  any
+    rescheduled   the same  the same          any                the same
 
-An entry that fits none of them is another article. A host is left if nothing in the document is on it any more: the
-site has moved as a whole. Two links of one document are two articles, whatever their guids.
+An entry that fits none of them is another article: a new link with a new title always is, because a feed may give all
+its articles one guid, and many dates have no time of day. A host is left if nothing in the document is on it any more:
+the site has moved as a whole. Two links of one document are two articles, whatever their guids.
 """
 
 import unicodedata
@@ -66,36 +66,32 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """A way in which an article may come back under another link."""
+    """A way in which an article may come back under another link, always with its title."""
 
     name: str
     hosts: frozenset[Host]
     dates: frozenset[Date]
-    needs_title: bool = False
     needs_text: bool = False
 
     def fits(self, seen: Comparison) -> bool:
         return (
-            seen.host in self.hosts
+            seen.is_title_same
+            and seen.host in self.hosts
             and seen.date in self.dates
-            and (seen.is_title_same or not self.needs_title)
             and (seen.is_text_same or not self.needs_text)
         )
 
 
 RULES = (
-    Rule(name="corrected", hosts=frozenset({Host.SAME}), dates=frozenset({Date.SAME})),
     Rule(
         name="unchanged",
         hosts=frozenset({Host.SAME, Host.LEFT}),
         dates=frozenset({Date.SAME, Date.UNKNOWN}),
-        needs_title=True,
     ),
     Rule(
         name="rescheduled",
         hosts=frozenset({Host.SAME}),
         dates=frozenset(Date),
-        needs_title=True,
         needs_text=True,
     ),
 )

@@ -33,11 +33,11 @@ class HourlyRollups:
         with self._database.read() as connection:
             now = self._database.now(connection)
             progress = rollups.progress(connection)
-            first = rollups.first_move_since(connection, progress.until if progress else BEFORE_ALL)
+            counted = progress.until if progress else BEFORE_ALL
+            first = rollups.first_move_since(connection, counted)
         if first is None or rollups.hour_of(first) >= rollups.hour_of(now - SETTLED_AFTER):
             return has_more_late
-        hour = rollups.hour_of(first)
-        return self._count(term, hour, progress.until if progress else hour, now)
+        return self._count(term, rollups.hour_of(first), counted, now)
 
     def _count(self, term: Term, hour: datetime, counted: datetime, now: datetime) -> bool:
         """Close the hour, wait for the transactions that may not have seen that, and count it."""
@@ -47,6 +47,9 @@ class HourlyRollups:
         with self._database.read() as connection:
             if changes.oldest_write(connection) < hour + rollups.HOUR:
                 return False
+            # Before the hour was closed, a clock that was set back may have stored ends of an earlier one.
+            if first := rollups.first_move_since(connection, counted):
+                hour = min(hour, rollups.hour_of(first))
             counts = rollups.ended_in_time(connection, hour)
         with self._database.write() as connection:
             is_ours = rollups.store_hour(

@@ -280,7 +280,11 @@ class Assigner:
 
     def _selection(self, connection: Connection) -> Selection:
         found = capacity.load(connection, heard_within_seconds=self._heard_within_seconds())
-        return Selection(Placement(found, jobs=self._jobs), wanted_max=BATCH_MAX)
+        selection = Selection(Placement(found, jobs=self._jobs), wanted_max=BATCH_MAX)
+        if only_runs := selection.placement.only_runs:
+            due = queue.due_among(connection, only_runs, canceled_by=self._cancels.active)
+            self._place(connection, selection, due)
+        return selection
 
     def _is_front_blocked(self) -> bool:
         return self._database.clock.monotonic() < self._front_blocked_until

@@ -48,7 +48,8 @@ class Lease:
 
     def tick(self) -> bool:
         """Renew our lease, or take a free one; true when we lead afterwards. On any error the term is
-        given up: only the database knows whether it still holds."""
+        given up: only the database knows whether it still holds. A lease that is confirmed after its deadline, as
+        after a long wait for the write lock, is released: we must not use it, and nobody else could until it ends."""
         asked_at = self._clock.monotonic()
         settings = self._settings()
         # A term that is being renewed still holds, until its old deadline: leading goes on.
@@ -62,7 +63,9 @@ class Lease:
         if held is not None:
             self._believed_until = asked_at + settings.lease_seconds - settings.lease_margin_seconds
         self._term = held
-        return held is not None
+        if self.term is None:
+            self.step_down()
+        return self.term is not None
 
     def seconds_until_free(self) -> float:
         """When it is worth trying to lead: 0 if no process does. A lease that would last longer than
@@ -78,7 +81,7 @@ class Lease:
         """Let another process lead at once."""
         term, self._term = self._term, None
         if term is not None:
-            with self._database.write() as connection:
+            with self._database.used_for(Use.VITAL), self._database.write() as connection:
                 leadership.release(connection, term=term)
 
     def _take_or_renew(self, term: Term | None, lease_seconds: float) -> Term | None:

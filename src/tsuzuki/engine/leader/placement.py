@@ -79,6 +79,11 @@ class Placement:
     def __init__(self, capacity: Capacity, *, jobs: Mapping[int, Job]) -> None:
         self.blocked_jobs: set[int] = set()
         self._workers = capacity.workers
+        self._shared = [worker for worker in capacity.workers if worker.only_run is None]
+        self._of_one_run: dict[int, list[WorkerCapacity]] = {}
+        for worker in capacity.workers:
+            if worker.only_run is not None:
+                self._of_one_run.setdefault(worker.only_run, []).append(worker)
         self._held = capacity.held
         self._jobs = jobs
         self._has_only_job = any(worker.only_job for worker in capacity.workers)
@@ -89,6 +94,11 @@ class Placement:
     def free_slots(self) -> int:
         held = self._held.by_worker
         return sum(max(w.capacity - held.get(w.id, 0), 0) for w in self._workers)
+
+    @property
+    def only_runs(self) -> list[int]:
+        """The runs that workers were started for. They are placed first: what no other worker takes blocks its job."""
+        return list(self._of_one_run)
 
     def uncounted_keys(self, found: Iterable[DueRun]) -> set[tuple[int, str]]:
         """The jobs and keys of these runs that have a limit and are not counted yet; to be counted before `place`."""
@@ -119,7 +129,7 @@ class Placement:
             return None
         if key is not None and self._at_key_limit(job_id, key, limits):
             return None
-        worker_id = limits.workers.take()
+        worker_id = self._started_for(run) or limits.workers.take()
         if worker_id is None:
             self.blocked_jobs.add(job_id)
             return None
@@ -155,6 +165,15 @@ class Placement:
             per_key_max=max(key_limits, default=0) if is_key_limited else None,
         )
 
+    def _started_for(self, run: DueRun) -> str | None:
+        """A worker that was started for this run, if it may have it and is free."""
+        workers = self._of_one_run.get(run.ref.id)
+        if workers is None:
+            return None
+        spec = self._jobs[run.job_id].spec
+        able = [worker for worker in workers if _may_have(worker, spec, spec.needs)]
+        return _LeastLoaded(able, self._held.by_worker).take()
+
     def _at_key_limit(self, job_id: int, key: str, limits: _JobLimits) -> bool:
         limit = limits.key_limit
         return limit is not None and self._held.by_key.get((job_id, key), 0) >= limit
@@ -165,7 +184,7 @@ class Placement:
         alike = needs, spec.tags, spec.name if self._has_only_job else None
         workers = self._able.get(alike)
         if workers is None:
-            able = [worker for worker in self._workers if _may_have(worker, spec, needs)]
+            able = [worker for worker in self._shared if _may_have(worker, spec, needs)]
             workers = self._able[alike] = _LeastLoaded(able, self._held.by_worker)
         limits = self._limits[job_id] = _JobLimits(
             limit=spec.concurrency_limit,

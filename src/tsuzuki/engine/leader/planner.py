@@ -123,7 +123,7 @@ class Planner:
             job.spec.concurrency_policy,
             live=len(live),
             limit=job.spec.concurrency_limit,
-            queued=plan.missed if job.spec.misfire is Misfire.ALL else 0,
+            queues=plan.missed and job.spec.misfire is Misfire.ALL,
         )
         if decided.replaces_live:
             _replace(connection, live, term)

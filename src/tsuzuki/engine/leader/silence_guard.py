@@ -7,9 +7,9 @@ last heartbeat came just before the step. Small steps add up.
 
 After the database gave no answer for a while every worker looks silent too, because no heartbeat could be stored; and
 on SQLite after a transaction that held the write lock for long. So workers are judged only by a process that, for
-longer than a heartbeat interval, has read the database's clock without a gap and has not waited long for the lock:
-every live worker has sent a heartbeat by then. A process that waits for the lease reads that clock too, so that it may
-judge as soon as it leads.
+longer than a heartbeat interval, has read the database's clock without a gap and has not waited long for the lock,
+and whose own heartbeat does not wait for it: every live worker has sent a heartbeat by then. A process that waits for
+the lease reads that clock too, so that it may judge as soon as it leads.
 """
 
 import threading
@@ -71,7 +71,7 @@ class SilenceGuard:
     def seconds_left(self) -> float:
         """How long we still have to wait, if the clock does not step again."""
         settings = self._settings()
-        lock_waited_until = self._lock_waited_until(_gap_seconds_max(settings))
+        lock_waited_until = self._lock_waited_until(_unnoticed_seconds_max(settings))
         judges_at = max(self._judges_at, lock_waited_until + _listen_seconds(settings))
         return max(judges_at - self._clock.monotonic(), 0.0)
 
@@ -101,7 +101,15 @@ def _listen_seconds(settings: EngineSettings) -> float:
     return settings.heartbeat_interval_seconds * HEARTBEATS_MIN
 
 
+def _unnoticed_seconds_max(settings: EngineSettings) -> float:
+    """For so long heartbeats may be held up without making a live worker look silent: its last one may be an interval
+    old by then."""
+    return settings.worker_ttl_seconds - settings.heartbeat_interval_seconds
+
+
 def _gap_seconds_max(settings: EngineSettings) -> float:
-    """The longest gap between two readings in which no worker with a heartbeat before it can become silent."""
-    interval = settings.heartbeat_interval_seconds
-    return max(settings.worker_ttl_seconds - interval, interval * HEARTBEATS_MIN)
+    """The longest gap between two readings that is not a silence of the database. A leader that has nothing to do reads
+    once per heartbeat interval."""
+    return max(
+        _unnoticed_seconds_max(settings), settings.heartbeat_interval_seconds * HEARTBEATS_MIN
+    )

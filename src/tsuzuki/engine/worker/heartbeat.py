@@ -82,16 +82,25 @@ class Heartbeat:
         """When we last read that no leader has recorded our silence."""
         self._requests = 0
         self._checks_hung = 0
-        self.is_sending = False
+        self._sending_since: float | None = None
+
+    @property
+    def is_sending(self) -> bool:
+        return self._sending_since is not None
+
+    def sending_seconds(self) -> float:
+        """How long the heartbeat that is being sent has been waiting for its answer; 0 if none is."""
+        since = self._sending_since
+        return 0.0 if since is None else self._clock.monotonic() - since
 
     def tick(self) -> HeartbeatResult:
         """One heartbeat. It may hang as long as the driver does: see `looks_hung`."""
-        self.is_sending = True
+        self._sending_since = self._clock.monotonic()
         try:
             with self._database.used_for(Use.VITAL):
                 return self._tick()
         finally:
-            self.is_sending = False
+            self._sending_since = None
 
     def looks_hung(self, check_seconds: float) -> bool:
         """Called every `check_seconds` from another thread: whether a heartbeat hangs in the driver although

@@ -28,6 +28,7 @@ class WorkerIdentity:
     tags: frozenset[str]
     software_version: str
     only_job: str | None = None
+    only_run: int | None = None
 
     @property
     def process(self) -> str:
@@ -44,6 +45,7 @@ def new_identity(role: Role, *, software_version: str) -> WorkerIdentity:
         capacity=role.capacity,
         tags=role.tags,
         only_job=role.only_job,
+        only_run=role.only_run,
         software_version=software_version,
     )
 
@@ -63,6 +65,7 @@ def register(
         capacity=worker.capacity,
         tags=worker.tags,
         only_job=worker.only_job,
+        only_run=worker.only_run,
         abilities=abilities,
         works_by=works_by,
         software_version=worker.software_version,

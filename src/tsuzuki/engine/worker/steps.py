@@ -266,6 +266,12 @@ class WorkerSteps:
         self._worker.stop_all(StopCause.SHUTDOWN, at_once=is_stubborn)
         return settings.heartbeat_interval_seconds
 
+    def store_ends(self) -> None:
+        """After the loops have ended: store what the last step could not, because a row was locked or a run ended
+        since."""
+        if self._worker.running:
+            self._report(self._worker.tick(poll=False))
+
     def leave(self) -> None:
         if not self.drained.is_set():
             self.attempt("leave", lambda: self._release(self._worker.leave()))

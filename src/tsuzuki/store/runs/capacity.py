@@ -57,6 +57,8 @@ class WorkerCapacity(NamedTuple):
     """The one job that it may have; None: any."""
     abilities: Abilities | None = None
     """What it can execute; None: anything."""
+    only_run: int | None = None
+    """The one run that it may have; None: any."""
 
 
 class Capacity(NamedTuple):
@@ -102,6 +104,7 @@ _COLUMNS: dict[str, TypeEngine[Any]] = {
     "capacity": Integer(),
     "tags": workers.c.tags.type,
     "only_job": Text(),
+    "only_run": BigInteger(),
     "abilities": Text(),
     "run_id": BigInteger(),
     "version": Integer(),
@@ -125,6 +128,7 @@ _ATTACHED = _part(
     capacity=workers.c.capacity,
     tags=workers.c.tags,
     only_job=workers.c.only_job,
+    only_run=workers.c.only_run,
     abilities=workers.c.abilities,
 )
 _HELD_BY_JOB = (job_runs.c.assigned_worker_id, job_runs.c.job_definition_id)
@@ -189,6 +193,7 @@ def _capacity(rows: Sequence[Sequence[Any]]) -> Capacity:
         capacity,
         tags,
         only_job,
+        only_run,
         abilities,
         run_id,
         version,
@@ -196,7 +201,9 @@ def _capacity(rows: Sequence[Sequence[Any]]) -> Capacity:
     ) in rows:
         if capacity is not None:
             can = Abilities.from_text(abilities)
-            attached.append(WorkerCapacity(worker_id, capacity, frozenset(tags), only_job, can))
+            attached.append(
+                WorkerCapacity(worker_id, capacity, frozenset(tags), only_job, can, only_run)
+            )
         elif run_id is not None:
             due = DueRun(RunRef(run_id, version), job_id, key, *edition)
             by_key = {} if key is None else {(job_id, key): runs}

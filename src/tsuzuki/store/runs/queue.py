@@ -1,6 +1,6 @@
 """The queue: runs that wait, in the order in which they are assigned, and when the next one is due."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from tsuzuki.store.runs.run_filter import covered
 from tsuzuki.store.runs.states import HELD, WAITING, in_indexed_state
 from tsuzuki.store.schema.tables import events, job_definitions, job_runs
 from tsuzuki.store.sql.clock import db_now
-from tsuzuki.store.sql.plan_hints import likely
+from tsuzuki.store.sql.plan_hints import guard, likely
 from tsuzuki.store.sql.prepared import execute
 from tsuzuki.store.sql.value_list import in_list
 
@@ -53,14 +53,15 @@ JOB_EDITION = tuple(
     .label(f"job_{column.name}")
     for column in (job_definitions.c.version, job_definitions.c.updated_at)
 )
+_DUE_RUN = select(
+    job_runs.c.id,
+    job_runs.c.version,
+    job_runs.c.job_definition_id,
+    job_runs.c.concurrency_key,
+    *JOB_EDITION,
+)
 DUE = (
-    select(
-        job_runs.c.id,
-        job_runs.c.version,
-        job_runs.c.job_definition_id,
-        job_runs.c.concurrency_key,
-        *JOB_EDITION,
-    )
+    _DUE_RUN
     # Along the index that has the queue in order, however long it is, without sorting it.
     .where(likely(WAITING), job_runs.c.scheduled_for <= db_now())
     .order_by(job_runs.c.priority.desc(), job_runs.c.scheduled_for, job_runs.c.id)
@@ -73,10 +74,31 @@ def due_runs(
 ) -> list[DueRun]:
     """Runs that may be assigned now, in order: priority, then time, then age; without those that one of these bulk
     cancels covers."""
+    return _found(connection, DUE, {"limit": limit}, canceled_by)
+
+
+_DUE_AMONG = _DUE_RUN.where(
+    in_list(job_runs.c.id, "ids"), guard(WAITING), job_runs.c.scheduled_for <= db_now()
+)
+
+
+def due_among(
+    connection: Connection, run_ids: Sequence[int], *, canceled_by: Sequence[BulkAction] = ()
+) -> list[DueRun]:
+    """Those of these runs that may be assigned now, without what one of these bulk cancels covers."""
+    return _found(connection, _DUE_AMONG, {"ids": run_ids}, canceled_by)
+
+
+def _found(
+    connection: Connection,
+    due: Select[Any],
+    parameters: Mapping[str, Any],
+    canceled_by: Sequence[BulkAction],
+) -> list[DueRun]:
     found = (
-        connection.execute(_due_except(canceled_by), {"limit": limit}).all()
+        connection.execute(_except(due, canceled_by), parameters).all()
         if canceled_by
-        else execute(connection, DUE, {"limit": limit}).all()
+        else execute(connection, due, parameters).all()
     )
     return [
         DueRun(RunRef(run_id, version), job_id, key, job_version, job_updated_at)
@@ -84,8 +106,8 @@ def due_runs(
     ]
 
 
-def _due_except(canceled_by: Sequence[BulkAction]) -> Select[Any]:
-    return DUE.where(
+def _except(due: Select[Any], canceled_by: Sequence[BulkAction]) -> Select[Any]:
+    return due.where(
         *(
             not_(covered(RunFilter.from_dict(action.filter), up_to_id=action.ceiling_id))
             for action in canceled_by

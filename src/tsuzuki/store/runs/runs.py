@@ -68,6 +68,7 @@ NEW_COLUMNS: Columns = {
     "losses": Integer(),
     "losses_free": Integer(),
     "work_key": KeyText(),
+    "defaulted_arguments": JsonText(),
 }
 
 
@@ -214,6 +215,9 @@ _JOINED = SELECT_RUNS.with_only_columns(job_runs.c.id, maintain_column_froms=Tru
 _BY_ID = SELECT_RUNS.where(job_runs.c.id == bindparam("id", type_=BigInteger()))
 _BY_IDS = SELECT_RUNS.where(in_list(job_runs.c.id, "ids")).order_by(job_runs.c.id)
 _BY_KEY = SELECT_RUNS.where(job_runs.c.idempotency_key == bindparam("key", type_=KeyText()))
+_DEFAULTED = select(job_runs.c.defaulted_arguments).where(
+    job_runs.c.id == bindparam("id", type_=BigInteger())
+)
 _LIVE_OF_JOB = SELECT_RUNS.where(
     job_runs.c.job_definition_id == bindparam("job", type_=BigInteger()),
     job_runs.c.finished_at.is_(None),
@@ -246,6 +250,11 @@ def get_many(connection: Connection, run_ids: Sequence[int]) -> list[Run]:
 def get_by_key(connection: Connection, idempotency_key: str) -> Run | None:
     row = execute(connection, _BY_KEY, {"key": idempotency_key}).mapping_or_none()
     return None if row is None else run_from(row)
+
+
+def defaulted_arguments(connection: Connection, run_id: int) -> frozenset[str]:
+    """The names of the run's arguments that its request left to the defaults of the job."""
+    return frozenset(execute(connection, _DEFAULTED, {"id": run_id}).scalar_one() or ())
 
 
 def get_retry(connection: Connection, run_id: int) -> Run | None:

@@ -149,6 +149,9 @@ job_runs = Table(
     Column("idempotency_key", KeyText),
     # For outside services, and the same for all attempts. NULL on runs of versions that did not store it.
     Column("work_key", KeyText),
+    # Of a request with a key: the names of the arguments that it left to the defaults of the job. NULL if there are
+    # none, and on runs of versions that did not store it.
+    Column("defaulted_arguments", JsonText),
     Column("concurrency_key", PlainText),
     Column("event_id", BigId),
     Column("covers_ticks", Integer, nullable=False, server_default="1"),
@@ -360,6 +363,8 @@ workers = Table(
     Column("tags", JsonText, nullable=False),
     # The one job that a worker may have, if it was started for one. Never changed: a new start has a new id.
     Column("only_job", Text),
+    # The one run of that job, if it was started for one run. Never changed either.
+    Column("only_run", BigInteger),
     # What the worker can execute, as JSON; NULL: anything. Plain text, because a leader reads it in every round and
     # parses each text only once.
     Column("abilities", Text),

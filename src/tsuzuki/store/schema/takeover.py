@@ -2,8 +2,8 @@
 
 A component names its specified tables (`FormerTables`). If some of them exist before the component has any revision,
 they are checked column by column and kept with all their rows: what only this product has is added beside, everything
-else is created from the definitions, and the database is at the newest revision. A table with other columns, or any
-other table under one of our names, is refused before anything is changed.
+else is created from the definitions, and the database is at the newest revision. A table with other columns, rows that
+the component refuses, or any other table under one of our names is refused before anything is changed.
 """
 
 import warnings
@@ -55,6 +55,9 @@ class FormerTables:
     """The specified tables of a component, and what is done about rows that are in them."""
 
     tables: tuple[FormerTable, ...]
+    check: Callable[[Connection], None] | None = None
+    """Called before any component is changed, once all specified tables have their columns. Raises `SchemaMismatch` if
+    their rows cannot be taken over."""
     settle: Callable[[Connection, frozenset[str], datetime], None] | None = None
     """Called before indexes are created, with the names of the tables that were there and the time."""
     fill: Callable[[Connection, datetime], None] | None = None
@@ -101,6 +104,8 @@ def require_free(connection: Connection, component: "Component") -> frozenset[st
                 hint=_HINT,
                 code=CODE,
             )
+    if there and component.former and (check := component.former().check):
+        check(connection)
     return frozenset(there)
 
 

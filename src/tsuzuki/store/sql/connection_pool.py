@@ -16,6 +16,7 @@ import threading
 from bisect import insort
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -76,8 +77,14 @@ class Use(Enum):
     """A transaction whose length other code decides, such as a handler's."""
 
 
-class _ThreadState(threading.local):
-    use = Use.SHORT
+@dataclass(eq=False)
+class _UseBlock:
+    use: Use
+    is_over: bool = False
+
+
+_USES: ContextVar[tuple[_UseBlock, ...]] = ContextVar("connection_uses", default=())
+"""The blocks around this code, the innermost last. A context that was copied inside a block keeps it after its end."""
 
 
 class ConnectionPool(Pool):
@@ -108,7 +115,6 @@ class ConnectionPool(Pool):
         """How many of those in use or being opened are for unbounded use."""
         self._vital_waiting = 0
         self._collided_at = -math.inf
-        self._thread = _ThreadState()
 
     def forget_parent(self) -> None:
         """Start with an empty pool in a forked child."""
@@ -130,24 +136,27 @@ class ConnectionPool(Pool):
 
     @contextmanager
     def used_for(self, use: Use) -> Iterator[None]:
-        """What this thread takes inside the block is for this use."""
-        before, self._thread.use = self._thread.use, use
+        """Connections taken inside the block are for this use. A block belongs to a task, or to a thread without an
+        event loop: coroutines that share a thread do not see each other's."""
+        before, block = _USES.get(), _UseBlock(use)
+        _USES.set((*before, block))
         try:
             yield
         finally:
-            self._thread.use = before
+            block.is_over = True
+            _USES.set(before)
 
     @property
     def use(self) -> Use:
-        """What this thread takes connections for."""
-        return self._thread.use
+        """What the caller takes connections for."""
+        return next((one.use for one in reversed(_USES.get()) if not one.is_over), Use.SHORT)
 
     # --- take -----------------------------------------------------------------------------------
 
     def take(self) -> ConnectionPoolEntry:
         """An idle connection, else a new one, else the next one that is put back. Raises what the driver
         raises, or `PoolTimeout`."""
-        use = self._thread.use
+        use = self.use
         with self._changed:
             entry = self._take_idle(use)
             if entry is None and use is not Use.UNBOUNDED:

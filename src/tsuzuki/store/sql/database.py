@@ -32,9 +32,10 @@ from tsuzuki.store.sql.dialect import is_sqlite
 from tsuzuki.store.sql.driver_errors import translate_errors
 from tsuzuki.store.sql.file_identity import FileIdentity
 from tsuzuki.store.sql.forks import on_fork
+from tsuzuki.store.sql.open_transactions import OpenTransactions
 from tsuzuki.store.sql.prepared import execute
 from tsuzuki.store.sql.read_limit import ReadWatch
-from tsuzuki.store.sql.write_hold import LockUser, WriteHold
+from tsuzuki.store.sql.write_hold import HOLD, LockUser, WriteHold
 from tsuzuki.store.wakeups.file_watch import touch
 
 __all__ = ["Connection", "Database", "Use", "open_database"]
@@ -47,13 +48,6 @@ LOCK_WAITS_MAX = 64
 
 _NOW = select(db_now())
 _ISOLATION = select(func.current_setting("transaction_isolation"))
-
-
-class _ThreadState(threading.local):
-    """Whether this thread is inside a write transaction. A second one would deadlock with the first: on
-    SQLite always, on PostgreSQL as soon as both touch the same row."""
-
-    is_writing = False
 
 
 class Database:
@@ -85,7 +79,7 @@ class Database:
             clock=self.clock, cancel=sqlite.cancel if self.is_sqlite else postgresql.cancel
         )
         self._write_lock = threading.Lock()
-        self._thread = _ThreadState()
+        self._transactions = OpenTransactions(one_writer=self.is_sqlite)
         self._lock_wanted_at: float | None = None
         """Since when the writer of this process waits for the lock of an SQLite file."""
         self._lock_asked_at = 0.0
@@ -93,7 +87,7 @@ class Database:
         self._lock_waits: deque[tuple[float, float]] = deque(maxlen=LOCK_WAITS_MAX)
         """The last long waits: when each ended, by the monotonic clock, and how long it was."""
         self.write_hold: WriteHold | None = None
-        """The transaction of a run in this process that holds the write lock of an SQLite file."""
+        """The transaction of this process that holds the write lock of an SQLite file."""
 
     @property
     def path(self) -> Path | None:
@@ -117,7 +111,7 @@ class Database:
         )
 
     def used_for(self, use: Use) -> AbstractContextManager[None]:
-        """Connections that this thread takes inside the block are for this use."""
+        """Connections taken inside the block, by the same task or thread, are for this use."""
         return pool_of(self.engine).used_for(use)
 
     def name_sessions(self, name: str) -> None:
@@ -129,8 +123,8 @@ class Database:
 
     @property
     def is_writing(self) -> bool:
-        """Whether this thread is in a write transaction."""
-        return self._thread.is_writing
+        """Whether the caller is in a write transaction, or keeps another coroutine from ending its own."""
+        return self._transactions.is_any_held_up
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -172,17 +166,17 @@ class Database:
     @contextmanager
     def write(self, *, user: LockUser | None = None) -> Iterator[Connection]:
         """A transaction that is committed on leaving, or rolled back if anything is raised. On PostgreSQL a statement
-        that failed fails the transaction, even if the block caught its error; a savepoint prevents that. On SQLite the
-        transaction of a `user` can be watched and ended (`write_hold`)."""
+        that failed fails the transaction, even if the block caught its error; a savepoint prevents that. On SQLite a
+        watch names the `user`, and can end the transaction of a run (`write_hold`)."""
         with (
             translate_errors(self.engine.url),
-            self._exclusive(),
+            self._exclusive(user),
             self.engine.connect() as connection,
         ):
             connection.execution_options(tsuzuki_write=True)
             with connection.begin():
                 self._on_lock_taken()
-                with self._held(connection, user):
+                with self._held(user, connection):
                     yield connection
                 self.check_file()
                 if not self.is_sqlite:
@@ -200,7 +194,7 @@ class Database:
                 if self.is_sqlite:
                     sqlite.begin_write(connection.send)
                     self._on_lock_taken()
-                with postgresql.single_statement(connection):
+                with self._held(), postgresql.single_statement(connection):
                     yield connection
                 if self.is_sqlite:
                     self.check_file()
@@ -254,19 +248,19 @@ class Database:
             touch(self.write_ahead_log)
 
     @contextmanager
-    def _exclusive(self) -> Iterator[None]:
-        """One write transaction per thread, and on SQLite one per process."""
-        if self._thread.is_writing:
-            raise RuntimeError("a write transaction was opened inside another one")
+    def _exclusive(self, user: LockUser | None = None) -> Iterator[None]:
+        """One write transaction per task, and on SQLite one per process."""
+        self._transactions.check(user)
         asked_at = self.clock.monotonic() if self.is_sqlite else 0.0
-        with self._write_lock if self.is_sqlite else nullcontext():
-            self._thread.is_writing = True
+        with (
+            self._write_lock if self.is_sqlite else nullcontext(),
+            self._transactions.opened(user),
+        ):
             self._lock_asked_at = asked_at
             self._lock_wanted_at = self.clock.monotonic() if self.is_sqlite else None
             try:
                 yield
             finally:
-                self._thread.is_writing = False
                 self._lock_wanted_at = None
 
     def _on_lock_taken(self) -> None:
@@ -277,12 +271,21 @@ class Database:
             self._lock_waits.append((now, waited))
 
     @contextmanager
-    def _held(self, connection: Connection, user: LockUser | None) -> Iterator[None]:
-        if user is None or not self.is_sqlite:
+    def _held(
+        self, user: LockUser | None = None, connection: Connection | None = None
+    ) -> Iterator[None]:
+        """Let a watch see who has SQLite's write lock, and end the transaction if it is a run's."""
+        if not self.is_sqlite:
             yield
             return
-        raw = connection.connection.driver_connection
-        hold = self.write_hold = WriteHold(user, raw, taken_at=self.clock.monotonic())
+        ends = connection if user is not None and user.run_id is not None else None
+        hold = self.write_hold = WriteHold(
+            user or LockUser(),
+            taken_at=self.clock.monotonic(),
+            raw=ends.connection.driver_connection if ends is not None else None,
+        )
+        if ends is not None:
+            ends.execution_options(**{HOLD: hold})
         try:
             yield
         except DBAPIError:
@@ -296,6 +299,8 @@ class Database:
             hold.finish()
         finally:
             self.write_hold = None
+            if ends is not None and hold.is_ended and not ends.closed:
+                ends.detach()  # so that it is closed and not put back: it is read-only
 
     def lock_waited_until(self, *, longer_than_seconds: float) -> float:
         """When the last wait for the write lock of an SQLite file ended that was longer, by the monotonic clock; 0 if

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy
 from sqlalchemy import Connection, Engine, event
-from sqlalchemy.engine import URL
+from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.exc import DatabaseError, OperationalError
 
 from tsuzuki.model.clock import Clock
@@ -21,6 +21,7 @@ from tsuzuki.store.sql.database_url import check_parameters, invalid_url
 from tsuzuki.store.sql.file_identity import FileIdentity
 from tsuzuki.store.sql.sqlite_snapshot import SNAPSHOT, SnapshotReader
 from tsuzuki.store.sql.stored_values import to_text
+from tsuzuki.store.sql.write_hold import HOLD
 
 LOCK_TIMEOUT_SECONDS = 60.0
 """SQLite's busy timeout: how long a writer waits for the write lock of another process."""
@@ -99,6 +100,7 @@ def create_engine(url: URL, clock: Clock, identity: FileIdentity) -> Engine:
     event.listen(engine, "do_connect", _make_private_file)
     event.listen(engine, "do_connect", SnapshotReader())
     event.listen(engine, "begin", _begin)
+    event.listen(engine, "handle_error", _wait_for_end_of_hold)
     return engine
 
 
@@ -177,6 +179,14 @@ def _begin(connection: Connection) -> None:
         raise OperationalError(begin, None, problem) from problem
     except sqlite3.DatabaseError as problem:
         raise DatabaseError(begin, None, problem) from problem
+
+
+def _wait_for_end_of_hold(context: ExceptionContext) -> None:
+    """Keep an error from its handler until the transaction that it aborted is rolled back (`write_hold`)."""
+    connection = context.connection
+    hold = None if connection is None else connection.get_execution_options().get(HOLD)
+    if hold is not None:
+        hold.wait_for_end()
 
 
 class _Waiting:

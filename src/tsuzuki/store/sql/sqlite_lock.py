@@ -1,5 +1,5 @@
 """Who holds the write lock of an SQLite file: which process, as far as the system tells (Linux: /proc/locks), and which
-run, if it holds the lock for long.
+run or other writer in it, if it holds the lock for long.
 
 A note beside the database names the holder for other processes. It is written once a transaction has held the lock for
 several seconds, never by a statement. A note that was left behind names a process that does not hold the lock any more.
@@ -22,18 +22,20 @@ COMMAND_LENGTH_MAX = 60
 
 @dataclass(frozen=True, kw_only=True)
 class LockHolder:
-    """The process, and the run if its transaction holds the lock; `since` and `run_id` only if a note names them."""
+    """The process that has the lock and, if a note names them, its run or purpose and the time when it got the lock."""
 
     pid: int
     command: str = ""
     run_id: int | None = None
     job: str | None = None
+    purpose: str = ""
     since: datetime | None = None
 
     def __str__(self) -> str:
         if self.run_id is not None:
             return f"run {self.run_id} ({self.job}, process {self.pid})"
-        return f"process {self.pid}{f' ({self.command})' if self.command else ''}"
+        process = f"process {self.pid}{f' ({self.command})' if self.command else ''}"
+        return f"{self.purpose} in {process}" if self.purpose else process
 
 
 def lock_holder(file: Path) -> LockHolder | None:
@@ -44,7 +46,7 @@ def lock_holder(file: Path) -> LockHolder | None:
     note = _read_note(file)
     if note is not None and note.pid == pid:
         return note
-    return LockHolder(pid=pid, command=_command(pid))
+    return LockHolder(pid=pid, command=command_of(pid))
 
 
 def write_note(file: Path, holder: LockHolder) -> None:
@@ -103,7 +105,8 @@ def _covers(first: str, last: str) -> bool:
     return int(first) <= WRITE_LOCK_BYTE and (last == "EOF" or int(last) >= WRITE_LOCK_BYTE)
 
 
-def _command(pid: int) -> str:
+def command_of(pid: int) -> str:
+    """The command line of a process, shortened; empty if the system does not tell."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
     except OSError:

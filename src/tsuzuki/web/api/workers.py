@@ -32,7 +32,8 @@ class AbilitiesOut(Model):
 
 class WorkerOut(Model):
     """A worker, what it holds, and how long ago it was heard (null if clock skew hides it). `only_job`: it was
-    started for that job, and gets no run of another. It gets only runs that its `abilities` cover; null: any."""
+    started for that job, and gets no run of another; `only_run`: for that run alone. It gets only runs that its
+    `abilities` cover; null: any."""
 
     id: str
     host: str
@@ -42,6 +43,7 @@ class WorkerOut(Model):
     capacity: int
     tags: list[str]
     only_job: str | None
+    only_run: int | None
     abilities: AbilitiesOut | None
     software_version: str
     started_at: Moment

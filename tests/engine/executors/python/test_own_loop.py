@@ -99,7 +99,7 @@ def test_a_second_transaction_at_once_in_one_run_is_an_error_and_no_deadlock(
 
     (run_id,) = start(doubles)
     run = engines.wait(run_id)
-    assert (run.state, "RuntimeError" in (run.error or "")) == (RunState.FAILED, True)
+    assert (run.state, "transaction_deadlock" in (run.error or "")) == (RunState.FAILED, True)
 
 
 def test_what_a_function_leaves_running_is_cancelled_with_its_run(call: Call) -> None:

@@ -13,8 +13,9 @@ from tsuzuki.collectors.codeindex.extract import EXTRACTOR_VERSION, language_of
 from tsuzuki.collectors.codeindex.git import GitListing
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
 from tsuzuki.collectors.codeindex.queries import files as stored_files
+from tsuzuki.collectors.codeindex.queries import meta
 from tsuzuki.collectors.codeindex.queries.files import KnownFile
-from tsuzuki.collectors.codeindex.scan import Scan, ScannedFile, scan_tree
+from tsuzuki.collectors.codeindex.scan import Scan, ScannedFile, is_below, scan_tree
 
 PARSED_FILES_MAX = 200
 """About a second of parsing."""
@@ -25,9 +26,10 @@ COMPARED_FILES_MAX = 50_000
 @dataclass(frozen=True, kw_only=True)
 class TreeChanges:
     """`paths` are to be looked at beside what the index says; `pending` files differ from it and are not. `listed` is
-    what git lists of what was scanned."""
+    what git lists of what was scanned. What was scanned in `unlisted_folders` may have files that git ignores."""
 
     scanned: Collection[str] = ()
+    unlisted_folders: Sequence[str] = ()
     listed: Collection[str] = ()
     paths: list[str] = field(default_factory=list)
     pending: int = 0
@@ -58,8 +60,27 @@ def walk_tree(files: FreshFiles) -> Walk:
 
 
 def changes_of_walk(files: FreshFiles, walk: Walk) -> TreeChanges:
-    found = TreeChanges(scanned=[file.path for file in walk.readable], listed=walk.scan.listed)
+    found = TreeChanges(
+        scanned=dict.fromkeys(file.path for file in walk.readable),
+        listed=walk.scan.listed,
+        unlisted_folders=walk.scan.unlisted_folders,
+    )
     return compared(files, found, walk.suspects, walk.known)
+
+
+def only_listed(files: FreshFiles, changes: TreeChanges) -> TreeChanges:
+    """The changes without files that git does not list, unless it listed them when they were indexed."""
+    if not changes.unlisted_folders:
+        return changes
+    marked = meta.unlisted_folders(files.connection) if files.connection else []
+    known = stored_files.known_files(files.connection) if files.connection else {}
+    shown = {
+        path: None
+        for path in changes.scanned
+        if not is_below(path, changes.unlisted_folders)
+        or (path in known and not is_below(path, marked))
+    }
+    return replace(changes, scanned=shown, paths=[path for path in changes.paths if path in shown])
 
 
 def suspects_of(files: Iterable[ScannedFile], known: Mapping[str, KnownFile]) -> list[ScannedFile]:

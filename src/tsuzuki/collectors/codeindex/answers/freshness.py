@@ -5,7 +5,7 @@ one answer quotes is one state of the tree: `settled` tells whether any of it wa
 """
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -89,11 +89,18 @@ class FreshFiles:
         self.root = root
         self.connection = connection
         self.confirmed: list[tuple[SameFile, bytes | None]] = []
+        self._shown: Collection[str] | None = None
         self._read: dict[str, FreshFile | None] = {}
         self._signatures: dict[str, tuple[int, ...]] = {}
 
+    def show_only(self, paths: Collection[str]) -> None:
+        """Give out no other files from here on, whatever the index has."""
+        self._shown = paths
+
     def get(self, path: str) -> FreshFile | None:
-        """The file at a path below the root; None if there is no readable file."""
+        """The file at a path below the root; None if there is no readable file that may be shown."""
+        if self._shown is not None and path not in self._shown:
+            return None
         if path not in self._read:
             self._read[path] = self._fresh(path)
         return self._read[path]
@@ -109,6 +116,17 @@ class FreshFiles:
             same = SameFile(path=path, size=file.source.size, mtime_ns=file.source.mtime_ns)
             self.confirmed.append((same, file.stored.hash))
         return file
+
+    def names_alike(self, name: str, *, limit: int) -> list[str]:
+        """Names in the index that a mistyped one may mean, without those that only hidden or former files define."""
+        if self.connection is None:
+            return []
+        found = lookups.names_alike(self.connection, name, limit=limit)
+        if self._shown is None:
+            return found
+        defined = lookups.symbols_named(self.connection, found)
+        shown = {symbol.name for symbol in defined if symbol.path in self._shown}
+        return [one for one in found if one in shown]
 
     def all(self, paths: Iterable[str]) -> list[FreshFile]:
         """Those of the paths that are files now, in their order."""

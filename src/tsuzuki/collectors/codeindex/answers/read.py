@@ -8,7 +8,6 @@ from tsuzuki.collectors.codeindex.answers.definitions import by_place, definitio
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFile, FreshFiles
 from tsuzuki.collectors.codeindex.answers.symbol import CONTAINER_KINDS, Symbol
 from tsuzuki.collectors.codeindex.answers.symbol_path import SymbolPath
-from tsuzuki.collectors.codeindex.queries import lookups
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import closest
 
@@ -180,9 +179,7 @@ def _not_found(files: FreshFiles, text: str, file: FreshFile | None) -> NotFound
         where = file.path
     else:
         where = "this tree"
-        known = (
-            lookups.names_alike(files.connection, name, limit=NAMES_MAX) if files.connection else []
-        )
+        known = files.names_alike(name, limit=NAMES_MAX)
     guess = closest(name, known)
     return NotFound(
         f"there is no symbol {text!r} in {where}",

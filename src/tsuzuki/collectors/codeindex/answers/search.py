@@ -186,6 +186,4 @@ def _proposed_names(files: FreshFiles, text: str) -> set[str]:
 
 
 def _suggestion(files: FreshFiles, text: str) -> str | None:
-    if files.connection is None:
-        return None
-    return closest(text, lookups.names_alike(files.connection, text, limit=NAMES_MAX))
+    return closest(text, files.names_alike(text, limit=NAMES_MAX))

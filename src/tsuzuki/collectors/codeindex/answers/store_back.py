@@ -5,6 +5,7 @@ another writer, and an answer never fails because it could not be stored.
 """
 
 import sqlite3
+from collections.abc import Collection
 from contextlib import suppress
 
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
@@ -17,9 +18,12 @@ from tsuzuki.collectors.codeindex.queries.names import NameIds
 from tsuzuki.model.errors import Conflict, Unreachable
 
 
-def store_back(index: IndexFile, files: FreshFiles, *, now_ns: int) -> int:
-    """Store what was parsed and is new to the index, and that files are as they were; how many were stored."""
-    parsed = [one for file in files.reread if (one := file.as_parsed_file())]
+def store_back(index: IndexFile, files: FreshFiles, *, listed: Collection[str], now_ns: int) -> int:
+    """Store what was parsed and is new to the index, and that files are as they were; how many were stored. A file
+    that is not listed, such as an ignored one that a caller named, is not stored."""
+    parsed = [
+        one for file in files.reread if file.path in listed and (one := file.as_parsed_file())
+    ]
     if not parsed and not files.confirmed:
         return 0
     with suppress(Conflict, Unreachable, sqlite3.Error):

@@ -4,8 +4,6 @@ Where git does not know the tree, or was built without Perl-compatible expressio
 """
 
 import re
-import subprocess
-import threading
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -13,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
 
 from tsuzuki.collectors.codeindex.answers.source_file import read_source
-from tsuzuki.collectors.codeindex.git import LIST_SECONDS, SETTINGS, quiet_environment
+from tsuzuki.collectors.codeindex.git import LIST_SECONDS, GitUnusable, git_process
 from tsuzuki.model.errors import UsageError
 
 LINE_LENGTH_MAX = 300
@@ -70,10 +68,6 @@ class TextQuery:
 FoundLines: TypeAlias = Generator[FoundLine, None, None]
 
 
-class GitUnusable(Exception):
-    """There is no git here that can search this tree."""
-
-
 def search_text(
     root: Path, query: TextQuery, *, limit: int, scanned: Iterable[str], listed: Iterable[str]
 ) -> tuple[list[FoundLine], bool]:
@@ -118,38 +112,22 @@ class _GrepRow(NamedTuple):
 
 def _git_grep(root: Path, query: TextQuery) -> Generator[_GrepRow, None, None]:
     """Lines as git finds them. A row is a path, a number and a text with NUL between; a path may have line feeds."""
-    try:
-        process = subprocess.Popen(  # noqa: S603 - the expression is an argument behind -e
-            _git_command(root, query),
-            env={**quiet_environment(), "LC_ALL": "C.UTF-8"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-    except OSError as problem:
-        raise GitUnusable from problem
-    deadline = threading.Timer(LIST_SECONDS, process.kill)
-    deadline.start()
-    with process:
-        try:
-            assert process.stdout  # noqa: S101 - we asked for a pipe
-            row = b""
-            for part in process.stdout:
-                row += part
-                if row.count(b"\0") >= 2:
-                    yield _grep_row(row)
-                    row = b""
-            if process.wait() not in (0, _NOTHING_FOUND):
-                raise GitUnusable
-        finally:
-            deadline.cancel()
-            process.kill()
+    with git_process(
+        root, *_grep_arguments(query), seconds=LIST_SECONDS, locale="C.UTF-8"
+    ) as process:
+        assert process.stdout  # noqa: S101 - we asked for a pipe
+        row = b""
+        for part in process.stdout:
+            row += part
+            if row.count(b"\0") >= 2:
+                yield _grep_row(row)
+                row = b""
+        if process.wait() not in (0, _NOTHING_FOUND):
+            raise GitUnusable
 
 
-def _git_command(root: Path, query: TextQuery) -> list[str]:
+def _grep_arguments(query: TextQuery) -> list[str]:
     return [
-        "git",
-        *("-C", str(root), *SETTINGS),
         *("grep", "--no-color", "--no-column", "--no-full-name", "--untracked", "-I", "-n", "-z"),
         *(("-i",) if query.ignore_case else ()),
         "-P" if query.is_regex else "-F",

@@ -27,7 +27,9 @@ Paths = Annotated[
 
 
 class IndexOut(Model):
-    """What an answer was made from. `pending` files have changed since and may be missing in it."""
+    """What an answer was made from. `pending` files have changed since and may be missing in it. `unlisted_folders`
+    are repositories whose files git did not list, `.` for the tree itself: of those only files that git listed before
+    are shown."""
 
     tree: str
     state: str
@@ -36,6 +38,7 @@ class IndexOut(Model):
     percent: int | None
     pending: int
     reread: int
+    unlisted_folders: list[str]
 
 
 class FoundOut(Model):

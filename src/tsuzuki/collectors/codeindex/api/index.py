@@ -91,6 +91,9 @@ class IndexStatusOut(Model):
     languages: dict[str, int]
     extractors: dict[str, int]
     problems: list[dict[str, str]]
+    is_listed: bool = Field(
+        description="Whether git listed every file of the index. Otherwise its files are not shown."
+    )
 
 
 class TreeQuery(BaseModel):
@@ -263,4 +266,5 @@ def index_status(context: Context, query: Annotated[TreeQuery, Query()]) -> Inde
         languages=dict(found.languages),
         extractors=dict(found.extractors),
         problems=shown(context, [dict(problem) for problem in found.problems]),
+        is_listed=found.is_listed,
     )

@@ -1,5 +1,6 @@
 """`tsuzuki index search|references|outline`: where things are in a tree of source files."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -60,6 +61,12 @@ def tell_state(invocation: Invocation, index: "IndexState") -> None:
         warn(invocation, f"the index is being built ({index.percent} %): this may be incomplete")
     if index.state == "changing":
         warn(invocation, "the tree is being rewritten: files of two states may be mixed; ask again")
+    for folder in index.unlisted_folders:
+        warn(
+            invocation,
+            f"git does not list the files of {Path(index.root, folder)}: ignored files may be among them;"
+            f" to see why: git -C {Path(index.root, folder)} status",
+        )
     if index.pending:
         warn(
             invocation,

@@ -126,6 +126,12 @@ def _tell_end(invocation: Invocation, builds: "Builds", root: Path, job: "BuildJ
         [{"id": job.id, "files": job.progress.total, **job.result.as_json()}],
         columns=RESULT,
     )
+    if not found.is_listed:
+        warn(
+            invocation,
+            f"git does not list the files of {root}: the index may have ignored files, so a server does not"
+            f" show them; to see why: git -C {root} status",
+        )
     for problem in found.problems:
         warn(invocation, f"{problem['path']}: {problem['outcome']}: {problem['error']}")
 

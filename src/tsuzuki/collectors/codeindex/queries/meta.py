@@ -1,6 +1,8 @@
 """The facts of an index file: its version, its root, and the IndexStats of the last completed build."""
 
+import json
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -62,6 +64,15 @@ def index_stats(connection: sqlite3.Connection) -> IndexStats | None:
     if len(rows) < 2:
         return None
     return IndexStats(total=int(rows["total"]), last_indexed_at=rows["last_indexed_at"])
+
+
+def unlisted_folders(connection: sqlite3.Connection) -> list[str]:
+    """Folders of which the index has files that git did not list, and perhaps ignores; the root is the empty path."""
+    return list(json.loads(get(connection, "unlisted_folders") or "[]"))
+
+
+def put_unlisted_folders(connection: sqlite3.Connection, folders: Sequence[str]) -> None:
+    put(connection, "unlisted_folders", json.dumps([*folders]))
 
 
 def put_index_stats(connection: sqlite3.Connection, stats: IndexStats) -> None:

@@ -12,7 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tsuzuki.collectors.codeindex import owner
-from tsuzuki.collectors.codeindex.answers.changed_files import TreeChanges, tree_changes
+from tsuzuki.collectors.codeindex.answers.changed_files import (
+    TreeChanges,
+    only_listed,
+    tree_changes,
+)
 from tsuzuki.collectors.codeindex.answers.consistent_answer import answer_consistently
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFile, FreshFiles
 from tsuzuki.collectors.codeindex.answers.git_state import head_commit
@@ -39,12 +43,12 @@ from tsuzuki.collectors.codeindex.answers.symbol_path import SymbolPath
 from tsuzuki.collectors.codeindex.answers.text_search import FoundLine, TextQuery, search_text
 from tsuzuki.collectors.codeindex.answers.tree_path import find_path
 from tsuzuki.collectors.codeindex.extract import SymbolKind, language_of
-from tsuzuki.collectors.codeindex.index_file import IndexFile, index_folder
+from tsuzuki.collectors.codeindex.index_file import IndexFile, index_folder, index_path
 from tsuzuki.collectors.codeindex.moments import nanoseconds
 from tsuzuki.collectors.codeindex.queries import builds, meta
 from tsuzuki.collectors.codeindex.roots import find_root
 from tsuzuki.model.clock import Clock, SystemClock
-from tsuzuki.model.errors import NotFound, TsuzukiError, UsageError
+from tsuzuki.model.errors import NotFound, TsuzukiError, Unreachable, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 
 if TYPE_CHECKING:
@@ -88,6 +92,10 @@ class IndexState:
 
     reread: int = 0
     """Files that were parsed for this answer."""
+
+    unlisted_folders: tuple[str, ...] = ()
+    """Repositories whose files git did not list, `.` for the root. Of those a server shows only files that git listed
+    before; otherwise ignored files may be among them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,8 +268,7 @@ class CodeAnswers:
 
         def make(files: FreshFiles, changes: TreeChanges) -> list[OutlineEntry]:
             path = find_path(self.root, text, cwd=self._cwd) if text else self.scope
-            is_shown = path in changes.scanned or not self._is_confined
-            file = files.get(path) if path and is_shown else None
+            file = files.get(path) if path else None
             below = [one for one in changes.scanned if path == "" or one.startswith(f"{path}/")]
             if path is None or (path and file is None and not below):
                 raise self._no_such_file(changes, text, folders=True)
@@ -301,7 +308,11 @@ class CodeAnswers:
                 raise self._index_missing()
             return self._made(None, make)
         with closing(index):
-            return self._made(index, make)
+            if not self._is_confined or "" not in meta.unlisted_folders(index.connection):
+                return self._made(index, make)
+        if needs_index:
+            raise index_unlisted(self.root)
+        return self._made(None, make)
 
     def _made(
         self, index: IndexFile | None, make: Callable[[FreshFiles, TreeChanges], Value]
@@ -316,6 +327,9 @@ class CodeAnswers:
         def make_once(files: FreshFiles) -> Value:
             nonlocal changes
             changes = find_changes(files)
+            if self._is_confined:
+                changes = only_listed(files, changes)
+                files.show_only(changes.scanned)
             return make(files, changes)
 
         read_at_ns = self._now_ns()  # before any file is read
@@ -326,16 +340,22 @@ class CodeAnswers:
         reread = made.files.reread if index else []
         state = self._state(index, changes, len(reread), is_settled=made.is_settled)
         if index and made.is_settled:
-            store_back(index, made.files, now_ns=read_at_ns)
+            listed = () if changes.unlisted_folders else changes.scanned
+            store_back(index, made.files, listed=listed, now_ns=read_at_ns)
         return Answer(value=made.value, index=state)
 
     def _state(
         self, index: IndexFile | None, changes: TreeChanges, reread: int, *, is_settled: bool
     ) -> IndexState:
         root = str(self.root)
+        unlisted = tuple(folder or "." for folder in changes.unlisted_folders)
         if index is None:
-            state = "missing" if is_settled else "changing"
-            return IndexState(root=root, state=state, head=head_commit(self.root))
+            return IndexState(
+                root=root,
+                state="missing" if is_settled else "changing",
+                head=head_commit(self.root),
+                unlisted_folders=unlisted,
+            )
         build = builds.read(index.connection)
         stats = meta.index_stats(index.connection)
         percent = None
@@ -351,6 +371,7 @@ class CodeAnswers:
             percent=percent,
             pending=changes.pending,
             reread=reread,
+            unlisted_folders=unlisted,
         )
 
     def _now_ns(self) -> int:
@@ -360,11 +381,11 @@ class CodeAnswers:
         self, files: FreshFiles, changes: TreeChanges, text: str
     ) -> tuple[FreshFile | None, str]:
         """A file and what stands behind its colon; no file if there is none of that name."""
-        if file := self._file(files, changes, text):
+        if file := self._file(files, text):
             return file, ""
         before, colon, rest = text.rpartition(":")
         while colon:
-            if file := self._file(files, changes, before.rstrip(":")):
+            if file := self._file(files, before.rstrip(":")):
                 return file, rest
             before, colon, more = before.rpartition(":")
             rest = f"{more}:{rest}"
@@ -372,12 +393,10 @@ class CodeAnswers:
             raise self._no_such_file(changes, text.partition(":")[0])
         return None, text
 
-    def _file(self, files: FreshFiles, changes: TreeChanges, text: str) -> FreshFile | None:
+    def _file(self, files: FreshFiles, text: str) -> FreshFile | None:
         """The file of a name, if there is one that may be shown."""
         path = find_path(self.root, text, cwd=self._cwd)
-        if not path or (self._is_confined and path not in changes.scanned):
-            return None
-        return files.get(path)
+        return files.get(path) if path else None
 
     def _no_such_file(self, changes: TreeChanges, text: str, *, folders: bool = False) -> NotFound:
         known = [*changes.scanned]
@@ -388,15 +407,24 @@ class CodeAnswers:
         )
         return NotFound(
             f"there is no file{' or folder' if folders else ''} {text!r} in {self.root}",
-            hint=guess or "Paths are relative to the current folder or to the root of the tree.",
+            hint=guess or self._where_paths_start(changes),
             code="no_such_file",
         )
 
-    def _require_index(self, files: FreshFiles, text: str) -> None:
-        if files.connection is None:
-            raise self._index_missing(
-                f"{text!r} is no file, and a symbol is looked up in the index"
+    def _where_paths_start(self, changes: TreeChanges) -> str:
+        if self._is_confined and changes.unlisted_folders:
+            return (
+                "git does not list the files of this tree, so only files that it listed before are shown."
+                f" To see why: git -C {self.root} status"
             )
+        return "Paths are relative to the current folder or to the root of the tree."
+
+    def _require_index(self, files: FreshFiles, text: str) -> None:
+        if files.connection is not None:
+            return
+        if index_path(self.root, self._folder or index_folder()).exists():
+            raise index_unlisted(self.root)
+        raise self._index_missing(f"{text!r} is no file, and a symbol is looked up in the index")
 
     def _index_missing(self, why: str = "") -> NotFound:
         return NotFound(
@@ -404,6 +432,15 @@ class CodeAnswers:
             hint=f"Build it with: tsuzuki index build {self.root}",
             code="index_missing",
         )
+
+
+def index_unlisted(root: Path) -> Unreachable:
+    """The index may have files that git ignores, which a server does not show."""
+    return Unreachable(
+        f"the index of {root} was built while git did not list the files of the tree",
+        hint=f"See why with: git -C {root} status. Then build it again with: tsuzuki index build {root}",
+        code="index_unlisted",
+    )
 
 
 def is_source(path: str) -> bool:

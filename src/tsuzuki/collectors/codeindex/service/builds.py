@@ -196,6 +196,7 @@ class Builds:
                 languages=counts.languages,
                 extractors=counts.extractors,
                 problems=problems_of(connection, counts),
+                is_listed=not meta.unlisted_folders(connection),
             )
 
     def files(self, root: Path, **wanted: Any) -> list[ListedFile]:

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tsuzuki.collectors.codeindex.build_job import BuildJob, BuildStatus
@@ -26,6 +26,12 @@ class IndexStatus:
     languages: Mapping[str, int] = field(default_factory=dict)
     extractors: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[Mapping[str, str], ...] = ()
+    is_listed: bool = True
+    """Whether git listed every file of the index. Otherwise there may be files that git ignores."""
+
+    def for_callers_from_outside(self) -> "IndexStatus":
+        """The status without names of files that git may ignore."""
+        return self if self.is_listed else replace(self, problems=())
 
     @property
     def state(self) -> str:
@@ -47,6 +53,7 @@ class IndexStatus:
             "languages": dict(self.languages),
             "extractors": dict(self.extractors),
             "problems": list(self.problems),
+            "is_listed": self.is_listed,
         }
 
 

@@ -13,7 +13,7 @@ from tsuzuki.collectors.codeindex.lsp.settings import LspCommands, as_command
 from tsuzuki.collectors.codeindex.options import CodeIndexOptions
 from tsuzuki.collectors.codeindex.queries.files import ListedFile
 from tsuzuki.collectors.codeindex.roots import real_path, usable_root
-from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
+from tsuzuki.collectors.codeindex.service.answers import CodeAnswers, index_unlisted
 from tsuzuki.collectors.codeindex.service.builds import (
     BuildJob,
     Builds,
@@ -123,7 +123,7 @@ class JobTrees:
             )
 
     def status(self, tree: JobTree) -> IndexStatus:
-        return self._builds.status(tree.root)
+        return self._builds.status(tree.root).for_callers_from_outside()
 
     def files(
         self,
@@ -134,7 +134,9 @@ class JobTrees:
         language: str | None = None,
         after: str | None = None,
     ) -> list[ListedFile]:
-        """Files of the index of a tree, by path."""
+        """Files of the index of a tree, by path. Raises `Unreachable` if git ignores some of them perhaps."""
+        if not self._builds.status(tree.root).is_listed:
+            raise index_unlisted(tree.root)
         return self._builds.files(
             tree.root, outcome=outcome, language=language, after=after, limit=limit
         )

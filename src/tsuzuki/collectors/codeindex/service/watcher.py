@@ -19,10 +19,12 @@ from tsuzuki.collectors.codeindex.git_folder import git_folder_of
 from tsuzuki.collectors.codeindex.index_file import IndexCorrupt, IndexFile, index_path
 from tsuzuki.collectors.codeindex.moments import iso
 from tsuzuki.collectors.codeindex.outcome import FileOutcome
+from tsuzuki.collectors.codeindex.queries import meta
 from tsuzuki.collectors.codeindex.queries.files import KnownFile
 from tsuzuki.collectors.codeindex.scan import ScannedFile, scan_tree
 from tsuzuki.collectors.codeindex.service.builds import Builds, Started
 from tsuzuki.collectors.codeindex.tree_part import TreePart, scan_part
+from tsuzuki.collectors.codeindex.unlisted import storable
 from tsuzuki.collectors.codeindex.watch.live_tree import LiveTree
 from tsuzuki.collectors.codeindex.watch.notifier import (
     Changed,
@@ -262,11 +264,13 @@ class Watcher:
             return True
         with index, index.reading():
             known = part.known(index.connection)
-        present = {file.path for file in part.scan.files if not self._is_own_path(file.path)}
-        gone = any(path not in present and not part.scan.may_have(path) for path in known)
+            marked = meta.unlisted_folders(index.connection)
+        scan = storable(part.scan, known, marked)
+        present = {file.path for file in scan.files if not self._is_own_path(file.path)}
+        gone = any(path not in present and not scan.may_have(path) for path in known)
         return gone or any(
             _may_differ(file, known.get(file.path), is_told_of=part.paths is not None)
-            for file in part.scan.files
+            for file in scan.files
             if file.path in present
         )
 

@@ -55,6 +55,7 @@ class CodeIndexes:
             root=state.root, cwd=state.cwd, environ=state.environ, is_confined=state.is_confined
         )
         self.builds = Builds(environ=state.environ)
+        self._is_confined = state.is_confined
         self._lock = threading.Lock()
         self._watchers: dict[Path, Watcher] = {}
         self._started: set[str] = set()
@@ -108,7 +109,8 @@ class CodeIndexes:
         return self.builds.job(root, job_id)
 
     def status(self, root: Path) -> IndexStatus:
-        return self.builds.status(root)
+        status = self.builds.status(root)
+        return status.for_callers_from_outside() if self._is_confined else status
 
     def close(self) -> None:
         """End the watchers and cancel the builds of this server. What they stored is kept."""
@@ -135,11 +137,13 @@ def catch_up(state: ServerState) -> None:
 
 def index_part(index: IndexState) -> dict[str, Any]:
     """What both channels say of the index."""
-    part = {
+    part: dict[str, Any] = {
         "state": index.state,
         "at": index.at,
         "head": index.head,
         "pending": index.pending,
         "reread": index.reread,
     }
+    if index.unlisted_folders:
+        part["unlisted_folders"] = [*index.unlisted_folders]
     return part if index.percent is None else {**part, "percent": index.percent}

@@ -219,9 +219,11 @@ class LiveTree:
         return changes_of_walk(files, walk)
 
     def _is_covered(self, walk: Walk) -> bool:
-        """Whether every file lies in a folder that is watched. A repository in which git lists nothing is none: with
-        its first file it is walked in another way."""
+        """Whether every file lies in a folder that is watched. A repository in which git lists nothing, or about which
+        it does not answer, is none: later it is scanned in another way."""
         if not walk.scan.listed and git_folder_of(self._root) is not None:
+            return False
+        if walk.scan.unlisted_folders:
             return False
         folders = {file.path.rpartition("/")[0] for file in walk.readable}
         return not walk.scan.unread_folders and folders <= self._notifier.folders

@@ -134,10 +134,12 @@ def _see_through(
 ) -> None:
     """Stay with a collection until it has ended, and end with its result. One that `is_of_all` targets is
     continued by the next such one."""
-    from tsuzuki.collectors.commits.service.bulk_runs import JOB
+
+    def find_run() -> int | None:
+        return commits_service(application).bulk_runs.show(run_id).job_run_id
 
     signals = ProcessSignals(application.local_engine.hurry)
-    with closing(application.one_run_engine(JOB)) as engine:
+    with closing(application.one_run_engine(find_run)) as engine:
         _watch(invocation, application, run_id, stop=signals.received, engine=engine)
         if signals.received.is_set():
             next_command = "collect" if is_of_all else f"retry {run_id}"

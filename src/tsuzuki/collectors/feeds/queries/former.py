@@ -1,6 +1,7 @@
 """Taking over `items` with the rows of an earlier program."""
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,8 +9,10 @@ from sqlalchemy import (
     BigInteger,
     Connection,
     Text,
+    and_,
     bindparam,
     column,
+    func,
     null,
     or_,
     select,
@@ -18,7 +21,7 @@ from sqlalchemy import (
 )
 
 from tsuzuki.collectors.feeds import item_triggers
-from tsuzuki.collectors.feeds.items import ItemStatus
+from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.tables import items
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.store.schema.takeover import CODE, FormerTable, FormerTables
@@ -32,6 +35,13 @@ TIMES = ("published_at", "created_at", "last_checked_at")
 _GO_TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(\.\d+)? ([+-]\d{4})\b")
 """How Go writes a time: `2024-05-01 09:00:00.123456789 +0900 JST m=+0.01`."""
 
+_STATES = {"status": ItemStatus, "reason": ItemReason}
+_OTHER_STATES = {
+    name: select(func.count(), func.min(items.c.id)).where(
+        and_(*(items.c[name] != int(state) for state in states))
+    )
+    for name, states in _STATES.items()
+}
 # A reason belongs to a deferred or a processed item. One that became pending may still have its last reason.
 _FORGET_REASONS = (
     update(items)
@@ -61,7 +71,15 @@ _SET_TIMES = (
 
 def former_tables() -> FormerTables:
     specified = FormerTable(table=items, columns=tuple(items.c.keys()))
-    return FormerTables(tables=(specified,), settle=_settle, fill=_fill)
+    return FormerTables(tables=(specified,), check=_check, settle=_settle, fill=_fill)
+
+
+def _check(connection: Connection) -> None:
+    for name in _STATES:
+        _require_states(connection, name)
+    if is_sqlite(connection.dialect):
+        for _item_id, _written, _times in _read_times(connection):
+            pass
 
 
 def _settle(connection: Connection, _there: frozenset[str], _now: datetime) -> None:
@@ -70,19 +88,42 @@ def _settle(connection: Connection, _there: frozenset[str], _now: datetime) -> N
     execute(connection, _FORGET_REASONS)
 
 
+def _require_states(connection: Connection, name: str) -> None:
+    """Refuse rows with a number that stands for no state: nothing could list or post them."""
+    count, first = execute(connection, _OTHER_STATES[name]).one()
+    if not count:
+        return
+    rows = "1 row has" if count == 1 else f"{count} rows have"
+    raise SchemaMismatch(
+        f"the table 'items' cannot be taken over: {rows} a {name!r} other than"
+        f" {min(_STATES[name])} to {max(_STATES[name])}, the first is item {first}",
+        hint="Correct the rows. Nothing was changed.",
+        code=CODE,
+    )
+
+
 def _fill(connection: Connection, _now: datetime) -> None:
     item_triggers.add_missing(connection)
 
 
 def _write_times(connection: Connection) -> None:
     """SQLite compares times as text, so all of them have one form."""
+    for item_id, written, times in _read_times(connection):
+        if times != written:
+            values = {f"new_{name}": time for name, time in zip(TIMES, times, strict=True)}
+            execute(connection, _SET_TIMES, {"that_item": item_id, **values})
+
+
+def _read_times(connection: Connection) -> Iterator[tuple[int, list[Any], list[str]]]:
+    """The times of every item, as they are written and in our form."""
     after = 0
     while rows := execute(connection, _RAW_TIMES, {"after": after, "most": ROWS_MAX}).all():
         for item_id, *written in rows:
-            times = [_read(item_id, *pair) for pair in zip(TIMES, written, strict=True)]
-            if times != written:
-                values = {f"new_{name}": time for name, time in zip(TIMES, times, strict=True)}
-                execute(connection, _SET_TIMES, {"that_item": item_id, **values})
+            yield (
+                item_id,
+                written,
+                [_read(item_id, *pair) for pair in zip(TIMES, written, strict=True)],
+            )
         after = rows[-1][0]
 
 
