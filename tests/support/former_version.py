@@ -43,7 +43,7 @@ def commit_before_newest_migration() -> str:
         pytest.skip("this is not a git repository: the version before is in its history")
     if _git("rev-parse", "--is-shallow-repository").strip() == b"true":
         pytest.skip("this clone is shallow, and the version before is in the history: clone whole")
-    touching = _git("log", "--first-parent", "-m", "--format=%H", "--", VERSIONS).decode().split()
+    touching = _git("log", "--format=%H", "--", VERSIONS).decode().split()
     for commit in ["HEAD", *(f"{one}^" for one in touching)]:
         named = _git("ls-tree", "--name-only", commit, f"{VERSIONS}/").decode().splitlines()
         if sorted(Path(name).name[:REVISION_LENGTH] for name in named) == ENGINE.revisions[:-1]:

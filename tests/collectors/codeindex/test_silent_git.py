@@ -13,10 +13,10 @@ from tsuzuki.collectors.codeindex.queries import files as stored_files
 from tsuzuki.collectors.codeindex.scan import scan_tree
 from tsuzuki.collectors.codeindex.service.answers import Answer, CodeAnswers, Excerpt
 from tsuzuki.collectors.codeindex.service.builds import Builds
+from tsuzuki.collectors.codeindex.tools.definitions import TOOLS
 from tsuzuki.collectors.codeindex.tree_part import scan_part
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.calls import answer_call
-from tsuzuki.mcp.code.definitions import CODE_TOOLS
 from tsuzuki.mcp.tool import Progress, ServerState
 from tsuzuki.model.errors import TsuzukiError
 
@@ -280,7 +280,7 @@ def test_agents_over_http_are_answered_from_the_last_listing_while_git_is_silent
     state = ServerState(environ=environ, cwd=secret, root=str(secret), is_confined=True)
 
     def ask(name: str, /, **arguments: Any) -> ToolAnswer:
-        return answer_call(CODE_TOOLS, name, arguments, state=state, progress=Progress())
+        return answer_call(TOOLS.tools, name, arguments, state=state, progress=Progress())
 
     try:
         found = ask("code_search", query="needle")
