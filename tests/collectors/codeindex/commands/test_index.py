@@ -117,7 +117,7 @@ def test_a_build_in_the_background_gives_its_id(tree: Workspace) -> None:
 
 @pytest.mark.parametrize("words", [[], ["--background"]])
 def test_a_language_server_gives_the_symbols(tree: Workspace, words: list[str]) -> None:
-    script = Path(__file__).parents[1] / "collectors" / "codeindex" / "lsp_server.py"
+    script = Path(__file__).parents[1] / "lsp_server.py"
     command = shlex.join([sys.executable, "-I", str(script), "good"])
     assert index(tree, "build", "--lsp", f"python={command}", *words).code == 0
     if words:  # follow it

@@ -109,7 +109,7 @@ def test_bad_input_is_told_and_changes_nothing(
     assert get(server, "/feed.xml").body == before
 
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "sandbox.md"
+GUIDE = Path(__file__).parents[4] / "docs" / "guide" / "sandbox.md"
 
 
 def test_the_commands_of_the_guide_do_what_they_say() -> None:

@@ -48,7 +48,7 @@ from tsuzuki.collectors.codeindex.moments import nanoseconds
 from tsuzuki.collectors.codeindex.queries import builds, meta
 from tsuzuki.collectors.codeindex.roots import find_root
 from tsuzuki.model.clock import Clock, SystemClock
-from tsuzuki.model.errors import NotFound, TsuzukiError, Unreachable, UsageError
+from tsuzuki.model.errors import FileUnusable, NotFound, TsuzukiError, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 
 if TYPE_CHECKING:
@@ -434,9 +434,9 @@ class CodeAnswers:
         )
 
 
-def index_unlisted(root: Path) -> Unreachable:
+def index_unlisted(root: Path) -> FileUnusable:
     """The index may have files that git ignores, which a server does not show."""
-    return Unreachable(
+    return FileUnusable(
         f"the index of {root} was built while git did not list the files of the tree",
         hint=f"See why with: git -C {root} status. Then build it again with: tsuzuki index build {root}",
         code="index_unlisted",
