@@ -106,6 +106,10 @@ class Invariants:
         self._world.promises.check()
         return kinds
 
+    def has_moved(self) -> bool:
+        """Whether the transaction that is open has created or moved a run."""
+        return self._last_seen()[1] != self._changes_seen
+
     def is_new_term(self) -> bool:
         """Whether the transaction that is open has taken the lease."""
         return self._last_seen()[0][0] != self._leadership[0]
