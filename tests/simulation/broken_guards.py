@@ -31,13 +31,13 @@ from tsuzuki.engine.worker.worker import Worker
 from tsuzuki.model import run as run_module
 from tsuzuki.model.abilities import Needs
 from tsuzuki.model.job import Job, JobSpec
-from tsuzuki.model.run import NewRun
+from tsuzuki.model.run import NewRun, Run
 from tsuzuki.model.states import RunState
 from tsuzuki.services import bulk
 from tsuzuki.services.local_engine import LocalEngine
 from tsuzuki.services.runs import Runs
 from tsuzuki.store import events, jobs, leadership, rollups, workers
-from tsuzuki.store.runs import cancel_requests, capacity, ownership
+from tsuzuki.store.runs import cancel_requests, capacity, ownership, runs
 from tsuzuki.store.runs.capacity import Capacity, WorkerCapacity
 from tsuzuki.store.sql.autocommit import AutocommitConnection
 
@@ -268,6 +268,11 @@ def _change_of_waiting(action: Any, run_id: int, _before: RunState, after: Any) 
     return _bulk_change(action, run_id, RunState.PENDING, after)
 
 
+def _still_live(connection: Any, _wanted: Any, run_ids: list[int]) -> list[Run]:
+    """Whatever state they are in by now."""
+    return [run for run in runs.get_many(connection, run_ids) if not run.state.is_final]
+
+
 CONFIRMATION = r"^UPDATE job_runs SET continuation_state=\?, continuation_check_deadline_at=\? "
 LIVE = r"'PENDING', 'ORPHANED', 'ASSIGNED', 'RUNNING'\)\)"
 
@@ -448,6 +453,12 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         scenario="bulk cancels",
         violation="canceled among those that wait",
         broken=lambda: patch.object(bulk, "frozen_states", lambda verb, _s: verb.possible_states),
+    ),
+    BrokenGuard(
+        name="a run that moves while it is canceled in bulk is not matched with the filter again",
+        scenario="bulk cancels of runs that start",
+        violation="canceled among those that wait",
+        broken=lambda: patch.object(bulk_canceler, "_still_matching", _still_live),
     ),
     BrokenGuard(
         name="the audit log has the state of the preview, not that of the move",

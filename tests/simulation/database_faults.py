@@ -119,9 +119,13 @@ class ClientDatabase(Database):
         self._reply(kinds)
 
     def let_others_commit(self) -> None:
-        """In the middle of a transaction that has written nothing yet."""
+        """In the middle of a transaction that has moved no run yet. What it has written is visible to them too early,
+        so it must be one that is not rolled back: the confirmation of a bulk cancel, by a client without faults."""
         world = self._world
-        if self._store.raw.total_changes != self._changes_before:
+        has_written = self._store.raw.total_changes != self._changes_before
+        if world.invariants.has_moved() or (
+            has_written and not self.client.fault_rates.is_peaceful
+        ):
             return
         fiber, wakeups = world.scheduler.current, set(world.pending_wakeups)
         world.writing = None

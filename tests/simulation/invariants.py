@@ -111,6 +111,10 @@ class Invariants:
         self._world.definitions.read_changes()
         self._on_changes(self._leadership[0])
 
+    def has_moved(self) -> bool:
+        """Whether the transaction that is open has created or moved a run."""
+        return self._last_seen()[1] != self._changes_seen
+
     def is_new_term(self) -> bool:
         """Whether the transaction that is open has taken the lease."""
         return self._last_seen()[0][0] != self._leadership[0]

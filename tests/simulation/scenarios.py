@@ -279,6 +279,21 @@ NAMED: tuple[Scenario, ...] = (
         ),
     ),
     Scenario(
+        name="bulk cancels of runs that start",
+        faults={"stop": 1},
+        every_seconds=2.0,
+        fault_rates=FaultRates(slow=0.5, slowest_seconds=0.5),
+        fault_seconds=(8.0,),
+        roles=(LEADS, WORKS, WORKS),
+        acts=("submit", "submit", "submit", "cancel_waiting_once_assigned"),
+        act_every_seconds=0.25,
+        must_cover=(
+            "a bulk cancel covered a PENDING run",
+            "ASSIGNED -> CANCELED: operator",
+            "a run was started that a bulk cancel had just read",
+        ),
+    ),
+    Scenario(
         name="values at their bounds",
         faults={"pause_at_point": 2, "crash": 1},
         fault_rates=FaultRates(slow=0.1, reply_loss=0.02),

@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from random import Random
-from typing import Any
 from unittest.mock import patch
 
+from simulation.bulk_cancels import interleaved_bulk_cancels
 from simulation.client import Client
 from simulation.clocks import SimulatedClock
 from simulation.database_faults import ClientAutocommit, ClientDatabase
@@ -29,17 +29,15 @@ from simulation.stream_reader import StreamReader
 from simulation.violations import InvariantViolated, Livelock
 from simulation.write_lock import WriteLock
 from tsuzuki.engine import process
-from tsuzuki.engine.leader import assigner, bulk_canceler
+from tsuzuki.engine.leader import assigner
 from tsuzuki.engine.leader import steps as leader_steps
 from tsuzuki.engine.worker import steps
-from tsuzuki.store.runs import runs
 from tsuzuki.store.schema.migrate import SchemaWatch
 from tsuzuki.store.sql.prepared import AnyConnection
 from tsuzuki.store.wakeups import channels, listeners
 
 WATCH_SECONDS = 0.3
 FLUSH_SECONDS = 1.0
-BULK_PAGE = 2
 WALK_MAX = 2
 """So few runs are read along the queue that blocked ones make the leader search by groups."""
 
@@ -122,7 +120,7 @@ class World:
             self._trace.append(f"{self.scheduler.now:8.3f}  {who:<18} {sentence}")
 
     def let_others_commit(self) -> None:
-        """Inside a transaction, if it has written nothing yet."""
+        """Inside a transaction, if it has moved no run yet."""
         if self.writing is not None:
             self.writing.let_others_commit()
 
@@ -176,9 +174,6 @@ def simulate(
     return result
 
 
-_page_of = runs.page_of
-
-
 @cache
 def _schema_watch(_components: object) -> SchemaWatch:
     return SchemaWatch()
@@ -198,12 +193,6 @@ def _simulated_engine(world: World) -> Iterator[None]:
         node: Node = database.client  # type: ignore[assignment]
         return SimulatedListener(node)
 
-    def page_of(connection: AnyConnection, *arguments: Any, **options: Any) -> Any:
-        """Others commit between this read and the writes that follow it, as on a server."""
-        found = _page_of(connection, *arguments, **options)
-        world.let_others_commit()
-        return found
-
     logger = logging.getLogger("tsuzuki")
     level, logger.level = logger.level, logging.CRITICAL + 1
     with ExitStack() as stack:
@@ -215,9 +204,7 @@ def _simulated_engine(world: World) -> Iterator[None]:
         stack.enter_context(patch.object(assigner, "WALK_MAX", WALK_MAX))
         if world.scenario.counts_hours:
             stack.enter_context(patch.object(leader_steps, "ARCHIVE_INTERVAL_SECONDS", 1.0))
-        stack.enter_context(patch.object(bulk_canceler, "PAGE", BULK_PAGE))
-        stack.enter_context(patch.object(bulk_canceler, "TICK_SECONDS_MAX", 0.0))
-        stack.enter_context(patch.object(runs, "page_of", page_of))
+        stack.enter_context(interleaved_bulk_cancels(world))
         stack.enter_context(patch.object(channels, "notify", notify))
         stack.enter_context(patch.object(listeners, "listen", listen))
         try:
