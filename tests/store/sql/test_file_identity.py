@@ -1,5 +1,6 @@
 """An SQLite file that was deleted or replaced: nothing is confirmed any more."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from sqlalchemy import text
 
 from support.dialects import only_on_sqlite
 from tsuzuki.model.errors import DatabaseReplaced
+from tsuzuki.store.sql.connection_pool import pool_of
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.file_identity import FileIdentity
 
@@ -25,9 +27,8 @@ def send(database: Database) -> None:
 @pytest.mark.parametrize("how", [write, send])
 @pytest.mark.parametrize("is_replaced", [True, False])
 def test_no_write_is_confirmed_on_a_file_that_is_gone(
-    database: Database, how: object, is_replaced: bool
+    database: Database, how: Callable[[Database], None], is_replaced: bool
 ) -> None:
-    assert callable(how)
     assert database.path is not None
     how(database)
     moved = database.path.rename(database.path.with_name("moved.db"))
@@ -39,6 +40,43 @@ def test_no_write_is_confirmed_on_a_file_that_is_gone(
     moved.replace(database.path)
     with pytest.raises(DatabaseReplaced):
         how(database)
+
+
+@only_on_sqlite
+@pytest.mark.parametrize("how", [write, send])
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_no_write_is_confirmed_into_a_log_that_is_gone(
+    database: Database, how: Callable[[Database], None], is_replaced: bool
+) -> None:
+    """As after `cp backup.db tsuzuki.db; rm tsuzuki.db-wal`: the database keeps its inode."""
+    how(database)
+    log = database.write_ahead_log
+    log.rename(log.with_name("moved-wal"))
+    if is_replaced:
+        log.touch()
+    with pytest.raises(DatabaseReplaced, match="-wal was"):
+        how(database)
+    assert database.replaced is not None
+
+
+@only_on_sqlite
+def test_a_log_that_sqlite_deletes_with_the_last_connection_is_no_loss(database: Database) -> None:
+    write(database)
+    pool_of(database.engine).close_idle()
+    assert not database.write_ahead_log.exists()
+    write(database)
+
+
+@only_on_sqlite
+def test_a_file_that_shows_as_damaged_because_it_was_replaced_is_told_as_replaced(
+    database: Database,
+) -> None:
+    write(database)
+    assert database.path is not None
+    database.path.write_bytes(b"x" * database.path.stat().st_size)
+    database.write_ahead_log.unlink()
+    with pytest.raises(DatabaseReplaced), database.write() as connection:
+        connection.execute(text("SELECT count(*) FROM job_runs"))
 
 
 @only_on_sqlite
