@@ -1,6 +1,8 @@
 """An SQLite file that was deleted or replaced: nothing is confirmed any more."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -92,10 +94,21 @@ def test_a_file_that_is_replaced_during_a_transaction_fails_it(database: Databas
 
     with pytest.raises(DatabaseReplaced):
         move_meanwhile()
-    with database.read() as connection:
-        tables = connection.execute(text("SELECT name FROM sqlite_master")).scalars().all()
-    assert "written" not in tables
+    with closing(sqlite3.connect(moved)) as raw:
+        tables = raw.execute("SELECT name FROM sqlite_master").fetchall()
+    assert ("written",) not in tables
     assert not database.path.exists()
+
+
+@only_on_sqlite
+def test_nothing_is_read_from_a_file_that_is_gone(database: Database) -> None:
+    """Whoever waits for a run would see it as it was, for ever."""
+    assert database.path is not None
+    with database.read() as connection:
+        connection.execute(text("SELECT 1"))
+    database.path.rename(database.path.with_name("moved.db"))
+    with pytest.raises(DatabaseReplaced), database.read():
+        pass
 
 
 @only_on_sqlite

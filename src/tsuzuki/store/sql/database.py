@@ -129,7 +129,9 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Read only. What it sees is a snapshot (SQLite), or one per statement (PostgreSQL). Never waits for a writer.
-        Raises `ReadTimedOut` if it takes longer than the caller's limit (`read_limit`)."""
+        Raises `ReadTimedOut` if it takes longer than the caller's limit (`read_limit`), and `DatabaseReplaced` instead
+        of reading a file that is gone: a caller that waits for a change would wait for ever."""
+        self.check_file()
         with (
             translate_errors(self.engine.url),
             self._reader.connect() as connection,
