@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 from unittest.mock import patch
 
@@ -175,6 +176,13 @@ def _may_have_any_tags(worker: WorkerCapacity, spec: JobSpec, needs: Needs) -> b
 
 def _may_have_any_program(worker: WorkerCapacity, spec: JobSpec, needs: Needs) -> bool:
     return _may_have(worker._replace(abilities=None), spec, needs)
+
+
+_skipped_by = Job.skipped_by
+
+
+def _skipped_if_enabled(job: Job, spec: JobSpec | None, now: datetime) -> Any:
+    return _skipped_by(job, spec, now) if job.spec.enabled else None
 
 
 _start_if_needed = LocalEngine.start_if_needed
@@ -477,6 +485,12 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         scenario="edited jobs",
         violation="ticks .* are wrong",
         broken=lambda: patch.object(Job, "skipped_by", lambda *_a: None),
+    ),
+    BrokenGuard(
+        name="ticks that passed while a job was disabled are left out when it is enabled",
+        scenario="edited jobs",
+        violation="ticks .* are wrong",
+        broken=lambda: patch.object(Job, "skipped_by", _skipped_if_enabled),
     ),
     BrokenGuard(
         name="a job that is added again has a new row",
