@@ -26,7 +26,7 @@ from tsuzuki.engine.leader.lease import Lease
 from tsuzuki.engine.leader.silence_guard import SilenceGuard
 from tsuzuki.engine.worker.heartbeat import Heartbeat, HeartbeatResult
 from tsuzuki.engine.worker.local_start import LocalStart
-from tsuzuki.engine.worker.output_buffer import BufferedOutput
+from tsuzuki.engine.worker.output_buffer import BufferedOutput, OutputBuffer
 from tsuzuki.engine.worker.step import WorkerStep
 from tsuzuki.engine.worker.worker import Worker
 from tsuzuki.model import run as run_module
@@ -40,6 +40,7 @@ from tsuzuki.services.runs import Runs
 from tsuzuki.store import events, jobs, leadership, rollups, workers
 from tsuzuki.store.runs import cancel_requests, capacity, ownership, runs
 from tsuzuki.store.runs.capacity import Capacity, WorkerCapacity
+from tsuzuki.store.runs.progress import ProgressReport
 from tsuzuki.store.sql.autocommit import AutocommitConnection
 
 EPOCH = r"leadership\.epoch = \?"
@@ -183,6 +184,10 @@ _skipped_by = Job.skipped_by
 
 def _skipped_if_enabled(job: Job, spec: JobSpec | None, now: datetime) -> Any:
     return _skipped_by(job, spec, now) if job.spec.enabled else None
+
+
+def _report_not_taken(output: OutputBuffer, run_id: int) -> ProgressReport | None:
+    return output._output.reports.get(run_id)
 
 
 _start_if_needed = LocalEngine.start_if_needed
@@ -505,6 +510,13 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         violation="the progress of a run went back",
         seed=34,
         broken=lambda: without("UPDATE job_runs SET progress", NEWER_REPORT),
+    ),
+    BrokenGuard(
+        name="a transaction leaves out a report that the worker has taken to write it",
+        scenario="progress reports",
+        violation="has the progress",
+        seed=34,
+        broken=lambda: patch.object(OutputBuffer, "unstored_progress", _report_not_taken),
     ),
     BrokenGuard(
         name="an end is not counted after its hour",
