@@ -107,8 +107,8 @@ class Definitions:
         self._world.coverage["ticks were skipped by a change"] += len(set(covered) - due)
 
     def _ticks(self, job_id: int, planned_until: str) -> tuple[set[str], set[str]]:
-        """The ticks that must be covered; and those that may be: of a disabled job they are recorded when it is enabled,
-        and only then."""
+        """The ticks that must be covered; and those that may be: of a disabled job they are recorded when it is
+        enabled, and only then."""
         due: set[str] = set()
         possible: set[str] = set()
         spans = self._spans[job_id]

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from support.dialects import only_on_sqlite
 from tsuzuki.model.errors import DatabaseReplaced
 from tsuzuki.store.sql.connection_pool import pool_of
-from tsuzuki.store.sql.database import Database
+from tsuzuki.store.sql.database import Database, open_database
 from tsuzuki.store.sql.file_identity import FileIdentity
 
 
@@ -46,19 +46,35 @@ def test_no_write_is_confirmed_on_a_file_that_is_gone(
 
 @only_on_sqlite
 @pytest.mark.parametrize("how", [write, send])
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
 @pytest.mark.parametrize("is_replaced", [True, False])
-def test_no_write_is_confirmed_into_a_log_that_is_gone(
-    database: Database, how: Callable[[Database], None], is_replaced: bool
+def test_no_write_is_confirmed_without_the_files_beside_the_database(
+    database: Database, how: Callable[[Database], None], suffix: str, is_replaced: bool
 ) -> None:
     """As after `cp backup.db tsuzuki.db; rm tsuzuki.db-wal`: the database keeps its inode."""
     how(database)
-    log = database.write_ahead_log
-    log.rename(log.with_name("moved-wal"))
+    beside = Path(f"{database.path}{suffix}")
+    beside.rename(beside.with_name("moved"))
     if is_replaced:
-        log.touch()
-    with pytest.raises(DatabaseReplaced, match="-wal was"):
+        beside.touch()
+    with pytest.raises(DatabaseReplaced, match=f"{suffix} was"):
         how(database)
     assert database.replaced is not None
+
+
+@only_on_sqlite
+def test_the_files_beside_a_database_behind_a_link_are_checked_too(
+    database: Database, tmp_path: Path
+) -> None:
+    assert database.path is not None
+    link = tmp_path / "link.db"
+    link.symlink_to(database.path)
+    behind = open_database(f"sqlite:///{link}", clock=database.clock)
+    write(behind)
+    database.write_ahead_log.unlink()
+    with pytest.raises(DatabaseReplaced, match="-wal was"):
+        write(behind)
+    behind.close()
 
 
 @only_on_sqlite

@@ -229,8 +229,8 @@ class Database:
             self._identity.check()
 
     def _check_file(self, connection: Connection | AutocommitConnection) -> None:
-        """The same, and its log. Called before a commit, so that none goes to a file that is gone; and after it, before
-        it is confirmed."""
+        """The same, and the files beside it. Called before a commit, so that none goes to a file that is gone; and
+        after it, before it is confirmed."""
         if self._identity is not None:
             self._identity.check(connection.info)
 

@@ -1,10 +1,11 @@
-"""Whether the path of an SQLite database still names the file that this process has open, and the path of its
-write-ahead log the log.
+"""Whether the path of an SQLite database still names the file that this process has open, and the paths beside it the
+write-ahead log and the memory that it shares with other processes.
 
 A file that is deleted or replaced (a restore, a `git clean`, a sync client) stays usable for those who have it open:
 what they commit is in no file that has a name. The log alone is enough for that: a backup that is copied over the
-database keeps its inode, and the old log is deleted. So device and inode of both are compared before and after every
-commit. SQLite itself deletes a log only when no connection to the database is open.
+database keeps its inode, and the old log is deleted. Without the shared memory two processes overwrite each other's
+commits in the log. So device and inode of all three are compared before and after every commit. SQLite itself deletes
+log and memory only when no connection to the database is open.
 """
 
 import os
@@ -13,8 +14,11 @@ from typing import Any
 
 from tsuzuki.model.errors import DatabaseReplaced
 
-LOG = "tsuzuki_log"
-"""In the `info` of a connection: which log it writes to."""
+BESIDE = "tsuzuki_files_beside"
+"""In the `info` of a connection: log and shared memory as it has opened them, by path."""
+
+
+SUFFIXES = ("-wal", "-shm")
 
 
 class FileIdentity:
@@ -22,7 +26,6 @@ class FileIdentity:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._log_path = f"{path}-wal"
         self._opened: tuple[int, int] | None = None
         self._fate: str | None = None
 
@@ -34,23 +37,27 @@ class FileIdentity:
             ):  # a URI, or a file that we may not look at: it cannot be checked
                 self._opened = _identity(self._path)
 
-    def note_log(self, info: dict[Any, Any]) -> None:
-        """The connection with this `info` has opened the log. A new database has none before its first transaction."""
+    def note_beside(self, info: dict[Any, Any]) -> None:
+        """The connection with this `info` has opened the files beside the database. A new one has none before its
+        first transaction."""
+        file = os.path.realpath(
+            self._path
+        )  # SQLite makes them beside the file, not beside a link to it
         with suppress(OSError):
-            info[LOG] = _identity(self._log_path)
+            info[BESIDE] = {f"{file}{suffix}": _identity(f"{file}{suffix}") for suffix in SUFFIXES}
 
     def check(self, info: dict[Any, Any] | None = None) -> None:
         """Raise `DatabaseReplaced` if the path names another file now, or none; and from then on. With the `info` of a
-        connection in a transaction also if that is true of its log."""
+        connection in a transaction also if that is true of a file beside it."""
         if self._opened is None:
             return
         if self._fate is None:
             self._fate = _fate(self._path, self._opened)
         if self._fate is None and info is not None:
-            if LOG not in info:
-                self.note_log(info)
-            if LOG in info:
-                self._fate = _fate(self._log_path, info[LOG])
+            if BESIDE not in info:
+                self.note_beside(info)
+            for path, opened in info.get(BESIDE, {}).items():
+                self._fate = self._fate or _fate(path, opened)
         if (problem := self.problem) is not None:
             raise problem
 
@@ -81,5 +88,5 @@ def _fate(path: str, opened: tuple[int, int]) -> str | None:
 
 
 def _identity(path: str) -> tuple[int, int]:
-    found = os.stat(path)  # noqa: PTH116 -- called four times with each commit, and a Path takes twice as long
+    found = os.stat(path)  # noqa: PTH116 -- called six times with each commit, and a Path takes twice as long
     return found.st_dev, found.st_ino

@@ -93,7 +93,7 @@ def create_engine(url: URL, clock: Clock, identity: FileIdentity) -> Engine:
         ):
             raw.execute(f"PRAGMA {pragma}")
         if SNAPSHOT not in record.info:
-            identity.note_log(record.info)
+            identity.note_beside(record.info)
 
     @event.listens_for(engine, "do_connect")
     def check_file(*_arguments: object) -> None:
