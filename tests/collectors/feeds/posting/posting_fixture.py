@@ -14,11 +14,11 @@ from support.factories import add_worker, create_run, take_lead
 from support.moving_clock import MovingClock
 from tsuzuki.collectors.feeds.channels.protocol import PostBody
 from tsuzuki.collectors.feeds.options import FeedsSection
-from tsuzuki.collectors.feeds.posting import Posting, PostOutcome
+from tsuzuki.collectors.feeds.posting.posting import Posting, PostOutcome
+from tsuzuki.collectors.feeds.posting.settling import Settled, Settling
 from tsuzuki.collectors.feeds.queries import posts, unsettled_posts
 from tsuzuki.collectors.feeds.queries.posts import ChangedPost, Post
 from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN, Mastodon
-from tsuzuki.collectors.feeds.settling import Settled, Settling
 from tsuzuki.collectors.feeds.tables import PostKind, feed_posts, feeds, item_details, items
 from tsuzuki.engine.run_context import RunContext, StopSignal
 from tsuzuki.engine.task import Task

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tsuzuki.collectors.feeds.options import PostCaps
-from tsuzuki.collectors.feeds.post_caps import PostsLeft
+from tsuzuki.collectors.feeds.posting.caps import PostsLeft
 from tsuzuki.collectors.feeds.sandbox.mastodon import WriteCase
 from tsuzuki.collectors.feeds.tables import PostKind
 from tsuzuki.outward.outbox import OutboxState
