@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 
 from support.workspace import Workspace
-from tsuzuki.collectors.commits.commands.chart import bars
+from tsuzuki.collectors.commits.commands.bars import bars
 from tsuzuki.collectors.commits.commands.svg import svg
 from tsuzuki.collectors.commits.service.chart import Chart, chart_of
 

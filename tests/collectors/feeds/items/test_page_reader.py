@@ -6,7 +6,8 @@ import pytest
 
 from collectors.feeds.feeds_fixture import FeedsFixture
 from tsuzuki.collectors.feeds.fetching.feed_set import RunFeed
-from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus, page_reader
+from tsuzuki.collectors.feeds.items import page_reader
+from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.items.page_reader import PageReader
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsSection
 from tsuzuki.collectors.feeds.queries.items import upcoming
