@@ -19,8 +19,8 @@ import pytest
 from tsuzuki.cli import main
 from tsuzuki.cli.commands import Command, LazyCommand
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.cli.root import COMMANDS
+from tsuzuki.cli.terminal.output import Column, emit, say
 from tsuzuki.model.errors import NotFound
 
 INSTALLED = Path(sys.executable).with_name("tsuzuki")
