@@ -123,7 +123,7 @@ def test_help_loads_nothing_heavy() -> None:
         "sqlalchemy",
         "alembic",
         "pydantic",
-        "ruamel",
+        "yaml",
         "structlog",
         "rich",
         "prometheus_client",

@@ -70,7 +70,6 @@ def mcp(
         raise UsageError("--port is for --http", hint="Say: tsuzuki mcp --http --port PORT")
     gc.disable()  # loading the SDK makes a million objects and no garbage
     try:
-        load("tsuzuki.mcp.sdk_import:import_sdk_lazily")()
         state = load("tsuzuki.mcp.serve:server_state")(
             environ=invocation.environ,
             cwd=invocation.cwd,
