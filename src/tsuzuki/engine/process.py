@@ -28,8 +28,7 @@ from tsuzuki.engine.metrics import Metrics
 from tsuzuki.engine.role import Role
 from tsuzuki.engine.settings_cache import SettingsCache
 from tsuzuki.engine.task import Executor
-from tsuzuki.engine.wakeups.listener import WakeUpListener
-from tsuzuki.engine.wakeups.wakeup import ProcessWakeUps
+from tsuzuki.engine.wakeups import ProcessWakeUps, WakeUpListener
 from tsuzuki.engine.worker.abilities import FindAbilities, WorkerAbilities
 from tsuzuki.engine.worker.heartbeat import Heartbeat
 from tsuzuki.engine.worker.identity import WorkerIdentity, new_identity

@@ -15,11 +15,10 @@ from tsuzuki.engine.log import is_enabled_for, log
 from tsuzuki.engine.metrics import Metrics
 from tsuzuki.engine.outcome import StopCause
 from tsuzuki.engine.settings_cache import SettingsCache
-from tsuzuki.engine.wakeups.listener import WakeUpListener
-from tsuzuki.engine.wakeups.wakeup import ProcessWakeUps
+from tsuzuki.engine.wakeups import ProcessWakeUps, WakeUpListener
+from tsuzuki.engine.worker.finishing import error_line
 from tsuzuki.engine.worker.heartbeat import Heartbeat, HeartbeatResult
 from tsuzuki.engine.worker.identity import WorkerIdentity
-from tsuzuki.engine.worker.run_end import error_line
 from tsuzuki.engine.worker.step import WorkerStep
 from tsuzuki.engine.worker.worker import Worker
 from tsuzuki.model.clock import Clock

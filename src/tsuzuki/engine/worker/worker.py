@@ -25,11 +25,10 @@ from random import Random
 from tsuzuki.engine.local_start import LocalStart, load_tasks
 from tsuzuki.engine.outcome import Outcome, StopCause
 from tsuzuki.engine.task import Executor, Task
-from tsuzuki.engine.worker.finishing import Ended, finish
+from tsuzuki.engine.worker.finishing import Ended, finish, run_end_of
 from tsuzuki.engine.worker.identity import WorkerIdentity, register
 from tsuzuki.engine.worker.output_buffer import BufferedOutput, OutputBuffer, write_output
 from tsuzuki.engine.worker.ownership_check import to_stop
-from tsuzuki.engine.worker.run_end import run_end_of
 from tsuzuki.engine.worker.run_io import WorkerRunIO
 from tsuzuki.engine.worker.slots import Slots
 from tsuzuki.engine.worker.step import WorkerStep
