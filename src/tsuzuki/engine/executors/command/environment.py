@@ -1,18 +1,23 @@
 """The environment variables of a command: the worker's own, those its job adds, and those that name its run.
 
-Secrets of Tsuzuki and of its configuration are not inherited; a job that needs one names it.
+Secrets of Tsuzuki and of its configuration are not inherited; a job that needs one names it. Their values are masked
+in what a command writes, before it is stored.
 """
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
+from urllib.parse import unquote, urlsplit
 
-from tsuzuki.engine.executors.command.secret_mask import SecretMask
 from tsuzuki.engine.task import Task
 from tsuzuki.model.errors import ConfigurationError, TsuzukiError, UsageError
 from tsuzuki.model.jsontext import encode
+from tsuzuki.model.secrets import MASK, mask_secrets
 
 Expand = Callable[[str, Mapping[str, str]], str]
 """Expands each `${NAME}` of a text from an environment; raises `TsuzukiError` if it cannot."""
+
+SECRET_CHARACTERS_MIN = 6
+"""A shorter value is part of too many words, and no secret."""
 
 _PREFIX = "TSUZUKI_"
 _SECRETS = frozenset({"TSUZUKI_DATABASE_URL", "TSUZUKI_DATABASE_DIRECT_URL", "TSUZUKI_REDIS_URL"})
@@ -47,6 +52,24 @@ def secret_values(
     )
 
 
+class OutputMask:
+    """Masks the values of secrets in output: each line of one that has several, and the password of a URL too."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        parts = {part for value in values for part in _parts(value)}
+        # The longest first: one secret may contain another.
+        self._secrets = [
+            part.encode("utf-8", "surrogateescape")
+            for part in sorted(parts, key=len, reverse=True)
+            if len(part) >= SECRET_CHARACTERS_MIN
+        ]
+
+    def __call__(self, output: bytes) -> bytes:
+        for secret in self._secrets:
+            output = output.replace(secret, MASK.encode())
+        return output
+
+
 class WorkerEnvironment:
     """The environment of the worker, checked once for all its commands."""
 
@@ -60,7 +83,7 @@ class WorkerEnvironment:
         self.environ = environ
         self.inherited = checked_variables(inherited(environ, secret_names=secret_names))
         known = secret_values(environ, secret_names=secret_names)
-        self.mask = SecretMask({*known, *more_secrets})
+        self.mask = OutputMask({*known, *more_secrets})
 
 
 def declared(
@@ -98,6 +121,18 @@ def json_variables(task: Task) -> dict[str, str]:
     if task.event is not None:
         variables["TSUZUKI_EVENT"] = encode(task.event)
     return variables
+
+
+def _parts(value: str) -> Iterable[str]:
+    if "://" in value and mask_secrets(value) == value:
+        return  # a URL without a password
+    yield from (line.strip() for line in value.splitlines())
+    try:
+        password = urlsplit(value).password
+    except ValueError:  # it is no URL
+        return
+    if password:
+        yield from (password, unquote(password))
 
 
 def _is_withheld(name: str) -> bool:
