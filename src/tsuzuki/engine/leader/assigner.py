@@ -16,8 +16,7 @@ from contextlib import contextmanager
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination
 from tsuzuki.engine.leader.bulk_canceler import KnownCancels
 from tsuzuki.engine.leader.group_search import GroupSearch
-from tsuzuki.engine.leader.placement import Placement
-from tsuzuki.engine.leader.selection import Selection
+from tsuzuki.engine.leader.placement import Placement, Selection
 from tsuzuki.engine.local_start import NOT_REFILLED, LocalStart, Refilled, load_tasks
 from tsuzuki.engine.task import Task
 from tsuzuki.model.job import Job, JobEdition

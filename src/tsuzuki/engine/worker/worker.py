@@ -28,7 +28,6 @@ from tsuzuki.engine.task import Executor, Task
 from tsuzuki.engine.worker.finishing import Ended, finish, run_end_of
 from tsuzuki.engine.worker.identity import WorkerIdentity, register
 from tsuzuki.engine.worker.output_buffer import BufferedOutput, OutputBuffer, write_output
-from tsuzuki.engine.worker.ownership_check import to_stop
 from tsuzuki.engine.worker.run_io import WorkerRunIO
 from tsuzuki.engine.worker.slots import Slots
 from tsuzuki.engine.worker.step import WorkerStep
@@ -39,8 +38,9 @@ from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import WorkOrder
 from tsuzuki.model.settings import EngineSettings
+from tsuzuki.model.states import Reason
 from tsuzuki.store import jobs, workers
-from tsuzuki.store.runs import moves, ownership
+from tsuzuki.store.runs import cancel_requests, moves, ownership
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
@@ -298,11 +298,23 @@ class Worker:
         step.retries = finished.retries
 
     def _check_ownership(self, connection: Connection) -> list[tuple[Task, StopCause]]:
-        """Of what executes here and has not ended: what is not ours any more, or is to be canceled."""
-        if not self._slots:
+        """What executes here and is to be stopped, with the cause.
+
+        A run is lost when an operator canceled it, when the leader replaced it, or when the leader failed it because
+        this worker was silent. The worker then stops it, and writes nothing for it. If its handler held its row at that
+        moment, the cancel is only requested: the worker stops it, and stores that it was canceled."""
+        tasks = [task for task in self._slots.tasks() if task.started.id not in self._unsaved]
+        believed = [task.started for task in tasks]
+        worker_id = self.worker_id
+        if not believed or ownership.owns_exactly(connection, worker_id=worker_id, runs=believed):
             return []
-        going_on = [task for task in self._slots.tasks() if task.started.id not in self._unsaved]
-        return to_stop(connection, going_on, worker_id=self.worker_id)
+        owned = ownership.still_owned(connection, worker_id=worker_id, runs=believed)
+        causes = {
+            run_id: StopCause.REPLACED if one.reason is Reason.REPLACED else StopCause.CANCELED
+            for run_id, one in cancel_requests.of_runs(connection, owned).items()
+        }
+        causes |= {run.id: StopCause.FENCED for run in believed if run.id not in owned}
+        return [(task, causes[task.started.id]) for task in tasks if task.started.id in causes]
 
     def _start_or_decline(
         self, connection: Connection, step: WorkerStep, *, poll: bool, found: int
