@@ -1,7 +1,6 @@
 """The environment variables of a command: the worker's own, those its job adds, and those that name its run.
 
-Secrets of Tsuzuki and of its configuration are not inherited; a job that needs one names it. Their values are masked
-in what a command writes, before it is stored.
+Secrets of Tsuzuki and of its configuration are not inherited; a job that needs one names it.
 """
 
 import os
@@ -15,9 +14,6 @@ from tsuzuki.model.secrets import MASK, mask_secrets
 
 Expand = Callable[[str, Mapping[str, str]], str]
 """Expands each `${NAME}` of a text from an environment; raises `TsuzukiError` if it cannot."""
-
-SECRET_CHARACTERS_MIN = 6
-"""A shorter value is part of too many words, and no secret."""
 
 _PREFIX = "TSUZUKI_"
 _SECRETS = frozenset({"TSUZUKI_DATABASE_URL", "TSUZUKI_DATABASE_DIRECT_URL", "TSUZUKI_REDIS_URL"})
@@ -50,24 +46,6 @@ def secret_values(
         for name, value in environ.items()
         if not name.endswith("_FILE") and (name in secret_names or _is_secret(name))
     )
-
-
-class OutputMask:
-    """Masks the values of secrets in output: each line of one that has several, and the password of a URL too."""
-
-    def __init__(self, values: Iterable[str]) -> None:
-        parts = {part for value in values for part in _parts(value)}
-        # The longest first: one secret may contain another.
-        self._secrets = [
-            part.encode("utf-8", "surrogateescape")
-            for part in sorted(parts, key=len, reverse=True)
-            if len(part) >= SECRET_CHARACTERS_MIN
-        ]
-
-    def __call__(self, output: bytes) -> bytes:
-        for secret in self._secrets:
-            output = output.replace(secret, MASK.encode())
-        return output
 
 
 class WorkerEnvironment:
@@ -123,18 +101,6 @@ def json_variables(task: Task) -> dict[str, str]:
     return variables
 
 
-def _parts(value: str) -> Iterable[str]:
-    if "://" in value and mask_secrets(value) == value:
-        return  # a URL without a password
-    yield from (line.strip() for line in value.splitlines())
-    try:
-        password = urlsplit(value).password
-    except ValueError:  # it is no URL
-        return
-    if password:
-        yield from (password, unquote(password))
-
-
 def _is_withheld(name: str) -> bool:
     return name in _RUN_NAMES or name in _OF_THE_PROCESS or _is_secret(name)
 
@@ -174,7 +140,7 @@ SECRET_CHARACTERS_MIN = 6
 """A shorter value is part of too many words, and no secret."""
 
 
-class SecretMask:
+class OutputMask:
     """Masks values as they are; of a value with several lines each line, of a URL its password too."""
 
     def __init__(self, values: Iterable[str]) -> None:
