@@ -24,8 +24,9 @@ from tsuzuki.engine.leader.bulk_canceler import BulkCanceler, KnownCancels
 from tsuzuki.engine.leader.canceler import Canceler
 from tsuzuki.engine.leader.lease import Lease
 from tsuzuki.engine.leader.silence_guard import SilenceGuard
+from tsuzuki.engine.local_start import LocalStart
+from tsuzuki.engine.task import Task
 from tsuzuki.engine.worker.heartbeat import Heartbeat, HeartbeatResult
-from tsuzuki.engine.worker.local_start import LocalStart
 from tsuzuki.engine.worker.output_buffer import BufferedOutput, OutputBuffer
 from tsuzuki.engine.worker.step import WorkerStep
 from tsuzuki.engine.worker.worker import Worker
@@ -119,28 +120,31 @@ def _never_stops_by_itself() -> Iterator[None]:
 
 
 @contextmanager
-def _local_start_unlocked(worker: Worker) -> Iterator[LocalStart]:
+def _local_start_unlocked(local: LocalStart, *, wakes: bool = True) -> Iterator[list[Task]]:
     """Without the lock until what was started is in the queue (race)."""
-    local = LocalStart(worker.worker_id if worker.accepting else None)
+    tasks: list[Task] = []
     try:
-        yield local
+        yield tasks
     except BaseException:
-        worker._on_unknown_commit()
-        worker._wake()
+        local.note_unknown_commit()
+        local._wake()
         raise
-    worker._adopted_next.extend(local.tasks)
-    if local.tasks:
-        worker._wake()
+    local.queue.extend(tasks)
+    if wakes:
+        local._wake()
 
 
 @contextmanager
-def _local_start_without_reconciling(worker: Worker) -> Iterator[LocalStart]:
+def _local_start_without_reconciling(
+    local: LocalStart, *, wakes: bool = True
+) -> Iterator[list[Task]]:
     """A lost reply is taken for a rollback."""
-    with worker._local_start_lock:
-        local = LocalStart(worker.worker_id if worker.accepting else None)
-        yield local
-        worker._adopted_next.extend(local.tasks)
-    worker._wake()
+    tasks: list[Task] = []
+    with local.lock:
+        yield tasks
+        local.queue.extend(tasks)
+    if wakes:
+        local._wake()
 
 
 def _store_all_or_none(
@@ -369,13 +373,13 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         name="no reconciliation after a lost reply to a local start",
         scenario="lost replies",
         violation="not everything ended",
-        broken=lambda: patch.object(Worker, "local_start", _local_start_without_reconciling),
+        broken=lambda: patch.object(LocalStart, "starting", _local_start_without_reconciling),
     ),
     BrokenGuard(
         name="reconciliation races with a local start",
         scenario="lost replies",
         violation="twice",
-        broken=lambda: patch.object(Worker, "local_start", _local_start_unlocked),
+        broken=lambda: patch.object(LocalStart, "starting", _local_start_unlocked),
     ),
     BrokenGuard(
         name="skipped ticks are not recorded",
