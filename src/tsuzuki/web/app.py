@@ -31,7 +31,6 @@ from tsuzuki.web.api import (
     users,
     workers,
 )
-from tsuzuki.web.direct_start import DirectStart
 from tsuzuki.web.pages import assets
 from tsuzuki.web.pages.errors import error_page, wants_page
 from tsuzuki.web.pages.screens import include_pages
@@ -107,7 +106,6 @@ def build_app(
     for part in (sign_in, agents, hooks, health, documents, assets):
         app.routes.extend(part.router.routes)
     include_pages(app)
-    app.add_middleware(DirectStart, route=runs.START)
     app.add_middleware(
         Guard, allowed_hosts=allowed_hosts, session_cookies=app.state.session_cookie.names
     )

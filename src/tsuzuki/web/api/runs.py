@@ -23,7 +23,7 @@ from tsuzuki.web.api.run_models import RunDetail, RunOut, TransitionOut, detail_
 from tsuzuki.web.api.run_query import RunQuery
 from tsuzuki.web.context import Context, request_context
 from tsuzuki.web.paging import COUNT_MAX, Count, Found, Page
-from tsuzuki.web.route import api_route, api_router, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.authentication import authenticate
 from tsuzuki.web.security.bodies import INTEGER_MAX, LOOP_BYTES_MAX
 from tsuzuki.web.security.rights import requires
@@ -110,9 +110,6 @@ async def start_run(
     is_large = bool(seconds) or len(await request.body()) > LOOP_BYTES_MAX
     made = partial(run_out, context, run)
     return await run_in_threadpool(made) if is_large else made()
-
-
-START = api_route(router, start_run)
 
 
 async def _check_again(request: Request, right: Right) -> None:
