@@ -98,6 +98,9 @@ class Collector:
     audited: tuple[str, ...] = ()
     """Its own types of objects in the audit log."""
 
+    rights: str | None = None
+    """A tuple of `model.access.CollectorRight`s: what its routes, pages and tools may require besides the engine's."""
+
     commands: Mapping[str, str] = field(default_factory=dict)
     """By name, a click command or group that `tsuzuki` gets."""
 

@@ -6,12 +6,13 @@ of an enabled job.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, TypeVar
 
+from tsuzuki.model.access import AnyRight, CollectorRight, Right
 from tsuzuki.model.audited_objects import OBJECT_TYPES
 from tsuzuki.model.errors import ConfigurationError, TsuzukiError
 from tsuzuki.wiring.collector import Collector
@@ -32,6 +33,7 @@ RESERVED_NAMES = frozenset(
 """The commands of `tsuzuki` and the keys of `tsuzuki.yaml`: a collector has a command and a section by its name."""
 
 NAME = re.compile(r"[a-z_][a-z0-9_]*")
+RIGHT_NAME = re.compile(r"[a-z_]+:[a-z_]+")
 
 Returned = TypeVar("Returned")
 
@@ -64,6 +66,9 @@ class InstalledCollectors(CollectorRecords):
 
     components: "Mapping[str, Component]"
     """The tables of each collector that keeps some."""
+
+    rights: Mapping[str, AnyRight]
+    """Those of the engine and of usable collectors, by name."""
 
 
 @cache
@@ -109,11 +114,13 @@ def installed_collectors() -> InstalledCollectors:
     refused = dict(records.refused)
     kinds: dict[str, JobKind] = {}
     components: dict[str, Component] = {}
+    rights: dict[str, AnyRight] = {right.value: right for right in Right}
     for name, collector in records.usable.items():
         try:
             kind, component = _parts(
                 collector, records.distributions.get(name), (ENGINE, *components.values())
             )
+            rights |= _rights(collector, records.distributions.get(name), taken=rights)
         except ConfigurationError as problem:
             refused[name] = problem
             continue
@@ -127,6 +134,7 @@ def installed_collectors() -> InstalledCollectors:
         name_clashes=records.name_clashes,
         kinds={**{name: JobKind.refused(name, why) for name, why in refused.items()}, **kinds},
         components=components,
+        rights=rights,
     )
 
 
@@ -189,6 +197,24 @@ def _parts(
     if component is not None and distribution is not None:
         component = replace(component, distribution=distribution)
     return kind, component
+
+
+def _rights(
+    collector: Collector, distribution: str | None, *, taken: Collection[str]
+) -> dict[str, CollectorRight]:
+    if collector.rights is None:
+        return {}
+
+    def load(target: str) -> dict[str, CollectorRight]:
+        rights = {str(right): right for right in collector.load(target)}
+        for name, right in rights.items():
+            if not isinstance(right, CollectorRight) or not RIGHT_NAME.fullmatch(name):
+                raise ValueError(f"its right {name!r} is not a CollectorRight such as code:read")
+            if name in taken:
+                raise ValueError(f"its right {name!r} is taken")
+        return rights
+
+    return guarded(collector.name, distribution, partial(load, collector.rights))
 
 
 def _check_component(component: "Component", others: "tuple[Component, ...]") -> None:

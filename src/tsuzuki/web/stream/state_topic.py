@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tsuzuki.model.access import Right
+from tsuzuki.model.access import AnyRight
 from tsuzuki.wiring.application import Application
 from tsuzuki.wiring.collectors import collector_records
 
@@ -19,7 +19,7 @@ class StateTopic:
     may have changed than they show, and nothing is said about what is missing."""
 
     name: str
-    right: Right
+    right: AnyRight
     read: Callable[[Application], State]
     is_overrun: Callable[[State, State], bool] | None = None
 
