@@ -125,6 +125,10 @@ class Collector:
     demo: str | None = None
     """A `cli.demo_part.DemoPart`: its section, its job and its stand-ins in `tsuzuki demo`."""
 
+    bench: str | None = None
+    """A module for `make bench` in a checkout, run as `python -m MODULE`, with `--short` for smaller numbers. It writes
+    `bench/results/NAME.json` with `bench.rows.run`."""
+
     def load(self, target: str) -> Any:
         """The object that an import string of this record names. Raises `ConfigurationError` if a library of the
         collector's extra is not installed."""

@@ -21,4 +21,5 @@ COLLECTOR = Collector(
     pages="tsuzuki.collectors.codeindex.pages:PAGES",
     tools="tsuzuki.collectors.codeindex.tools.definitions:TOOLS",
     demo="tsuzuki.collectors.codeindex.demo:DEMO",
+    bench="bench.codeindex",
 )

@@ -13,6 +13,7 @@ from tsuzuki.wiring.collectors import collector_records
 if TYPE_CHECKING:
     from tsuzuki.model.run import Run
     from tsuzuki.web.pages.context import PageContext
+    from tsuzuki.web.pages.overview_card import OverviewCards
     from tsuzuki.web.pages.run_effects import RunEffects
 
 HOST_FOLDER = Path(__file__).parents[1]
@@ -37,6 +38,9 @@ class Pages:
     menu: tuple[MenuEntry, ...] = ()
     """Entries of the group "Collections"."""
 
+    overview: "OverviewCards | None" = None
+    """Its cards on the overview."""
+
     run_effects: str | None = None
     """What a run left behind, for the page of the run: `(PageContext, Run) -> RunEffects`."""
 
@@ -51,10 +55,15 @@ class Pages:
 
 
 @cache
+def collector_pages() -> dict[str, Pages]:
+    """The pages of each usable collector."""
+    usable = collector_records().usable
+    return {name: one.load(one.pages) for name, one in usable.items() if one.pages}
+
+
 def extensions() -> tuple[Pages, ...]:
     """The pages of all usable collectors, in the order of their names."""
-    usable = collector_records().usable.values()
-    return tuple(one.load(one.pages) for one in usable if one.pages)
+    return tuple(collector_pages().values())
 
 
 def folders(name: str) -> list[Path]:
