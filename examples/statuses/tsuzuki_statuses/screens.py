@@ -1,4 +1,4 @@
-"""The pages: stored statuses, and deleting those of a job. Also the card on the overview, and what a run left behind."""
+"""The pages: stored statuses, and deleting those of a job. Also the card, and what a run left behind."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.web.answers import Model
 from tsuzuki.web.api.jobs import JobName
 from tsuzuki.web.pages.context import Page
-from tsuzuki.web.pages.formats import FILTERS
+from tsuzuki.web.pages.formats import number_text
 from tsuzuki.web.pages.language import message, translations
 from tsuzuki.web.pages.overview_card import Card
 from tsuzuki.web.pages.route import Screen
@@ -66,7 +66,7 @@ def forget(context: Page, name: JobName) -> Response:
 def cards(context):
     """One card, made with each rendering of the overview."""
     words = translations(context.viewer.language)
-    count = FILTERS["number"](context.application.service(NAME).count())
+    count = number_text(context.application.service(NAME).count(), context.viewer.language)
     return [Card(name=words.gettext("Statuses"), number=count, path="/statuses")]
 
 
