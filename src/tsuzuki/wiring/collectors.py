@@ -5,6 +5,7 @@ refused with an error that names both. Commands continue without it; an engine d
 of an enabled job.
 """
 
+import logging
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -34,6 +35,8 @@ RESERVED_NAMES = frozenset(
 
 NAME = re.compile(r"[a-z_][a-z0-9_]*")
 RIGHT_NAME = re.compile(r"[a-z_]+:[a-z_]+")
+
+_log = logging.getLogger(__name__)
 
 Returned = TypeVar("Returned")
 
@@ -147,6 +150,22 @@ def guarded(name: str, distribution: str | None, call: Callable[[], Returned]) -
         if distribution is None:
             raise
         raise refusal(name, distribution, brief(problem)) from problem
+
+
+def usable_parts(load: Callable[[Collector], Returned | None]) -> dict[str, Returned]:
+    """By collector, the part that `load` gives. One that cannot be loaded is logged and left out, so that a server can
+    serve the others."""
+    records = collector_records()
+    found: dict[str, Returned] = {}
+    for name, collector in records.usable.items():
+        try:
+            part = guarded(name, records.distributions.get(name), partial(load, collector))
+        except ConfigurationError as problem:
+            _log.warning("%s", problem.message)
+            continue
+        if part is not None:
+            found[name] = part
+    return found
 
 
 def refusal(name: str, distribution: str, why: str) -> ConfigurationError:

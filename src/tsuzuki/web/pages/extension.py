@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tsuzuki.model.import_string import load
 from tsuzuki.web.pages.navigation import MenuEntry
-from tsuzuki.wiring.collectors import collector_records
+from tsuzuki.wiring.collector import Collector
+from tsuzuki.wiring.collectors import usable_parts
 
 if TYPE_CHECKING:
     from tsuzuki.model.run import Run
@@ -56,9 +57,17 @@ class Pages:
 
 @cache
 def collector_pages() -> dict[str, Pages]:
-    """The pages of each usable collector."""
-    usable = collector_records().usable
-    return {name: one.load(one.pages) for name, one in usable.items() if one.pages}
+    """The pages of each usable collector whose screens can be loaded."""
+    return usable_parts(_pages)
+
+
+def _pages(collector: Collector) -> Pages | None:
+    if collector.pages is None:
+        return None
+    pages: Pages = collector.load(collector.pages)
+    for module in pages.screens:
+        collector.load(f"{module}:screen")
+    return pages
 
 
 def extensions() -> tuple[Pages, ...]:
