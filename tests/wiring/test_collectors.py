@@ -8,11 +8,7 @@ import pytest
 
 from support.plug_in import OPTIONS, RECORD, REVISION, TABLES, install_plug_in
 from support.workspace import Ended, Workspace
-from tsuzuki.cli.root import COMMANDS
-from tsuzuki.config.schema.config_file import file_keys
 from tsuzuki.wiring.collectors import (
-    NAME,
-    RESERVED_NAMES,
     collector_records,
     installed_collectors,
 )
@@ -47,9 +43,15 @@ def test_ours_are_found_with_all_their_parts() -> None:
     assert {n: c.name for n, c in installed.components.items()} == {n: n for n in with_tables}
 
 
-def test_a_collector_may_not_be_named_like_a_command_or_a_key_of_the_file() -> None:
-    taken = {name for name in (*COMMANDS, *file_keys()) if NAME.fullmatch(name)}
-    assert taken == RESERVED_NAMES
+@pytest.mark.parametrize("name", ["job", "doctor"])
+def test_a_command_of_ours_is_not_replaced_by_one_of_a_collector(
+    workspace: Workspace, site: Path, name: str
+) -> None:
+    install_plug_in(site, name=name)
+    told = run(workspace, site, "job", "ls")
+    assert "hello" in told.out
+    assert f"warning: the command '{name}' of the collector '{name}' is hidden" in told.err
+    assert "Look at numbers." not in run(workspace, site, "--help").out
 
 
 def test_a_collector_of_another_distribution_brings_kind_tables_handler_service_and_command(
@@ -81,7 +83,7 @@ def test_a_collector_of_another_distribution_brings_kind_tables_handler_service_
             "ValueError: keys of every job cannot be keys of a kind",
         ),
         ({"record": "import sys; sys.exit(1)"}, "SystemExit: 1"),
-        ({"name": "job"}, "the name is that of a command or of a key"),
+        ({"name": "timezone"}, "the name is that of a key of tsuzuki.yaml"),
         ({"name": "Count-Up"}, "a name has lower-case letters, digits and _ only"),
         ({"revision": None}, "versions contains no migration"),
         (

@@ -44,7 +44,7 @@ class Right(StrEnum):
     JOBS_OPERATE = "jobs:operate", Role.OPERATOR
     """Enable, disable and run jobs."""
     JOBS_WRITE = "jobs:write", Role.ADMIN
-    """Create, edit and delete definitions, and their feeds: what a definition says is executed."""
+    """Create, edit and delete definitions: what a definition says is executed."""
     RUNS_READ = "runs:read", Role.VIEWER
     RUNS_OPERATE = "runs:operate", Role.OPERATOR
     """Cancel and retry, one by one or in bulk; acknowledge failures."""

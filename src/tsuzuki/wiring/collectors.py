@@ -25,14 +25,6 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP = "tsuzuki.collectors"
 OUR_DISTRIBUTION = "tsuzuki"
 BUILT_IN_KINDS = ("command", "python", "bulk")
-RESERVED_NAMES = frozenset(
-    "init demo doctor up job run event worker leader settings audit token user db config mcp sandbox web"
-    " completion".split()
-) | frozenset(
-    "version database_url database_direct_url redis_url timezone log_archive contact jobs webhooks".split()
-)
-"""The commands of `tsuzuki` and the keys of `tsuzuki.yaml`: a collector has a command and a section by its name."""
-
 NAME = re.compile(r"[a-z_][a-z0-9_]*")
 RIGHT_NAME = re.compile(r"[a-z_]+:[a-z_]+")
 
@@ -120,6 +112,7 @@ def installed_collectors() -> InstalledCollectors:
     rights: dict[str, AnyRight] = {right.value: right for right in Right}
     for name, collector in records.usable.items():
         try:
+            _check_name(name, records.distributions.get(name))
             kind, component = _parts(
                 collector, records.distributions.get(name), (ENGINE, *components.values())
             )
@@ -188,14 +181,22 @@ def _order(entry: EntryPoint) -> tuple[bool, str, str]:
 def _record(entry: EntryPoint, distribution: str) -> Collector:
     if not NAME.fullmatch(entry.name):
         raise refusal(entry.name, distribution, "a name has lower-case letters, digits and _ only")
-    if entry.name in RESERVED_NAMES:
-        raise refusal(entry.name, distribution, "the name is that of a command or of a key")
     record = guarded(entry.name, distribution, entry.load)
     if not isinstance(record, Collector):
         raise refusal(entry.name, distribution, f"{entry.value} is not a Collector")
     if record.name != entry.name:
         raise refusal(entry.name, distribution, f"{entry.value} calls itself {record.name!r}")
     return record
+
+
+def _check_name(name: str, distribution: str | None) -> None:
+    """A section has the name of its collector. Raises `ConfigurationError` if another key has it."""
+    if distribution is None:
+        return
+    from tsuzuki.config.schema.config_file import file_keys  # noqa: PLC0415 -- only a plug-in's name is checked
+
+    if name in file_keys():
+        raise refusal(name, distribution, "the name is that of a key of tsuzuki.yaml")
 
 
 def _parts(
