@@ -5,8 +5,8 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.completions import job_names
-from tsuzuki.cli.confirmation import confirm, yes_option
-from tsuzuki.cli.output import emit, say
+from tsuzuki.cli.terminal.confirmation import confirm, yes_option
+from tsuzuki.cli.terminal.output import emit, say
 
 JOB_NAMES = job_names("statuses")
 

@@ -1,6 +1,6 @@
 """The part of `tsuzuki demo`: a section, a job and the stand-in that it collects from."""
 
-from tsuzuki.cli.demo_part import DemoPart, DemoServer
+from tsuzuki.cli.demo.part import DemoPart, DemoServer
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki_statuses.sandbox import ACCOUNT, Account
 
