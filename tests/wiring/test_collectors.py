@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from support.plug_in import OPTIONS, RECORD, REVISION, TABLES, install_plug_in
+from support.web_client import Client
+from support.web_process import serving
 from support.workspace import Ended, Workspace
 from tsuzuki.wiring.collectors import (
     collector_records,
@@ -222,3 +224,22 @@ def test_a_table_of_another_component_is_refused(workspace: Workspace, site: Pat
     listed = run(workspace, site, "job", "ls")
     assert listed.code == 0
     assert "its tables (job_runs) are those of engine" in listed.err
+
+
+@pytest.mark.slow
+def test_a_server_leaves_out_pages_routes_and_topics_that_cannot_be_loaded(
+    workspace: Workspace, site: Path
+) -> None:
+    broken = (
+        'pages="no_such:PAGES",\n    routes=("no_such:router",),\n    topics="no_such:TOPICS",\n)'
+    )
+    install_plug_in(site, record=RECORD.rstrip().removesuffix(")") + "    " + broken)
+    words = ("web", "--listen", "127.0.0.1:0")
+    environ = {"PYTHONPATH": str(site)}
+    token = run(workspace, site, "token", "create", "reader").out.strip()
+    with serving(workspace.folder, *words, environ=environ) as (_, url):
+        client = Client(url, token)
+        assert client.get("jobs").status == 200
+        assert client.get("books").status == 200
+        assert client.get("stream?topics=no_such").code == "topic_unknown"
+        assert b"no_such" not in client.get("/openapi.json").body
