@@ -1,4 +1,4 @@
-"""Databases as earlier programs left them: the specified tables, made by hand, and rows in them."""
+"""Databases as other programs see them: the specified tables, made by hand, and rows read and written with SQL."""
 
 import sqlite3
 from collections.abc import Sequence
