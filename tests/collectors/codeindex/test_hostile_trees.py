@@ -247,7 +247,7 @@ def test_a_fifo_in_place_of_the_head_is_no_head(repository: Path, answers: CodeA
 def test_a_head_shows_nothing_but_a_commit(repository: Path, tmp_path: Path, head: str) -> None:
     outside = tmp_path / "outside" / "password"
     outside.parent.mkdir()
-    outside.write_text("password=OUTSIDE")
+    outside.write_text(COMMIT)  # as a token may look
     (repository / ".git" / "refs" / "heads").mkdir(parents=True, exist_ok=True)
     (repository / ".git" / "refs" / "heads" / "linked").symlink_to(outside)
     (repository / ".git" / "HEAD").write_text(head.format(outside=outside))
