@@ -68,6 +68,7 @@ CREATE TABLE items (
   created_at TIMESTAMP NOT NULL,
   last_checked_at TIMESTAMP NOT NULL
 );
+CREATE UNIQUE INDEX idx_items_url ON items(url);
 CREATE INDEX idx_items_status_last_checked_at ON items(status, last_checked_at);
 CREATE INDEX idx_items_status_published_at ON items(status, published_at);
 """
