@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tsuzuki.web.api.jobs import JOB_NAME_LENGTH_MAX
-from tsuzuki.web.api.runs import StartRun, started
+from tsuzuki.web.api.runs import StartRun, start_run
 from tsuzuki.web.route import ApiRoute
 from tsuzuki.web.security.bodies import BoundedRequest
 
@@ -53,9 +53,11 @@ class DirectStart:
         body = await request.json() if await request.body() else None
         asked = StartRun() if body is None else self._validated(body)
         name, prefer = request.path_params["name"], request.headers.get("prefer")
-        run, headers = await started(request, name, asked, prefer)
+        headers = Response()
+        del headers.headers["content-length"]  # its own, of an empty body
+        run = await start_run(request, headers, name, asked, prefer)
         content = self._answered.serialize_json(run)
-        return Response(content, self._route.status_code or 200, headers, MEDIA_TYPE)
+        return Response(content, self._route.status_code or 200, headers.headers, MEDIA_TYPE)
 
     def _validated(self, body: object) -> StartRun:
         asked, problems = self._asked.validate(body, loc=("body",))
