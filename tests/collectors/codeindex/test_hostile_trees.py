@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tsuzuki.collectors.codeindex.answers.git_state import head_commit
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
 from tsuzuki.collectors.codeindex.service.builds import Builds
 from tsuzuki.collectors.codeindex.service.trees import Trees
 from tsuzuki.collectors.codeindex.tree.files import open_below
 from tsuzuki.collectors.codeindex.tree.git import git_ignores, git_top, git_worktrees
-from tsuzuki.collectors.codeindex.tree.git_folder import git_folder_of
+from tsuzuki.collectors.codeindex.tree.git_folder import git_folder_of, head_commit
 from tsuzuki.collectors.codeindex.tree.part import scan_part
 from tsuzuki.collectors.codeindex.tree.roots import find_root
 from tsuzuki.collectors.codeindex.tree.scan import scan_tree

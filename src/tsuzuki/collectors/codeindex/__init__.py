@@ -3,5 +3,5 @@
 a build:       builds/job (what is told of it) ← builds/builder → tree/scan, parsing/pool → parsing/parse → extract
                                                                 └→ lsp (definitions of a language server)
 what is kept:  index_file (where, and is it usable) ← queries
-an answer:     service/answers → answers/consistent_answer → answers/freshness → the files, queries
+an answer:     service/answers → answers/snapshots → answers/freshness → the files, queries
 """

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collectors.codeindex.answers.indexed_tree import IndexedTree
-from tsuzuki.collectors.codeindex.answers.name_match import Match, match_name
 from tsuzuki.collectors.codeindex.answers.path_filter import PathFilter
-from tsuzuki.collectors.codeindex.answers.search import Query, search_names
+from tsuzuki.collectors.codeindex.answers.search import Match, Query, match_name, search_names
 from tsuzuki.model.errors import UsageError
 
 NAMES = """

@@ -4,7 +4,7 @@ import threading
 from pathlib import Path
 
 from collectors.codeindex.service.checkout import BRANCHES, git
-from tsuzuki.collectors.codeindex.answers.consistent_answer import ASK_AGAIN
+from tsuzuki.collectors.codeindex.answers.snapshots import ASK_AGAIN
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
 from tsuzuki.model.errors import NotFound
 

@@ -14,14 +14,14 @@ from collectors.codeindex.service.checkout import git, two_branches
 from collectors.codeindex.service.switching import ask_during_switches
 from support.waiting import wait_until
 from tsuzuki.collectors.codeindex.answers.changed_files import tree_changes
-from tsuzuki.collectors.codeindex.answers.consistent_answer import ABANDONED_LOCK_SECONDS
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
-from tsuzuki.collectors.codeindex.answers.git_state import head_commit
+from tsuzuki.collectors.codeindex.answers.snapshots import ABANDONED_LOCK_SECONDS
 from tsuzuki.collectors.codeindex.builds.job import BuildStatus
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE, IndexFile
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
 from tsuzuki.collectors.codeindex.service.builds import Builds
 from tsuzuki.collectors.codeindex.service.watcher import Watcher
+from tsuzuki.collectors.codeindex.tree.git_folder import head_commit
 from tsuzuki.model.clock import ManualClock
 from tsuzuki.model.errors import NotFound, TsuzukiError, UsageError
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from tsuzuki.collectors.codeindex.answers.definitions import by_place, definitions_of
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFile, FreshFiles
-from tsuzuki.collectors.codeindex.answers.symbol import CONTAINER_KINDS, Symbol
-from tsuzuki.collectors.codeindex.answers.symbol_path import SymbolPath
+from tsuzuki.collectors.codeindex.answers.symbol import CONTAINER_KINDS, Symbol, SymbolPath
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import closest
 

@@ -1,26 +1,67 @@
 """Definitions by a part of their name, the best matches first.
 
 The index proposes candidates. The best of them is accepted when its file was found unchanged; otherwise what the
-index said of that file is dropped, and the file's definitions of now compete in its place.
+index said of that file is dropped, and the file's definitions of now compete in its place. Whether and how well a name
+matches is decided here, for stored and freshly parsed names alike.
 """
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from itertools import count
 from typing import Any, Self
 
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
-from tsuzuki.collectors.codeindex.answers.name_match import Match, match_name, query_parts
-from tsuzuki.collectors.codeindex.answers.symbol import Symbol
-from tsuzuki.collectors.codeindex.answers.symbol_path import SymbolPath
+from tsuzuki.collectors.codeindex.answers.symbol import Symbol, SymbolPath
 from tsuzuki.collectors.codeindex.queries import lookups
+from tsuzuki.collectors.codeindex.queries.names import parts_of
 from tsuzuki.model.suggestion import closest
 
 NAMES_MAX = 2_000
 """Names that are looked at for each kind of match; a query with more matches should say more."""
 
 _SECONDARY_KINDS = frozenset({"variable", "field", "key", "heading", "id", "rule", "property"})
+
+
+class Match(IntEnum):
+    """The better match is the smaller one."""
+
+    EXACT = 0
+    CASE = 1
+    """Equal but for upper and lower case."""
+    PREFIX = 2
+    SUBSTRING = 3
+    PARTS = 4
+    """Each part of the query begins a part of the name, in the same order: `jobMan` in `BuildJobManager`."""
+
+
+def match_name(query: str, name: str) -> Match | None:
+    """How `query` matches `name`; None if it does not."""
+    if query == name:
+        return Match.EXACT
+    wanted, folded = query.casefold(), name.casefold()
+    if wanted == folded:
+        return Match.CASE
+    if folded.startswith(wanted):
+        return Match.PREFIX
+    if wanted in folded:
+        return Match.SUBSTRING
+    return Match.PARTS if _parts_match(query_parts(query), parts_of(name)) else None
+
+
+def query_parts(query: str) -> list[str]:
+    """The parts of a query. Capitals alone are the initials of a name: `BJM` asks for `BuildJobManager`."""
+    if query.isalpha() and query.isupper():
+        return [letter.casefold() for letter in query]
+    return parts_of(query)
+
+
+def _parts_match(wanted: list[str], parts: list[str]) -> bool:
+    if not wanted:
+        return False
+    remaining = iter(parts)
+    return all(any(part.startswith(one) for part in remaining) for one in wanted)
 
 
 @dataclass(frozen=True, kw_only=True)

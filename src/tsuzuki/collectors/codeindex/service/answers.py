@@ -5,20 +5,14 @@ lines.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from tsuzuki.collectors.codeindex.answers.changed_files import (
-    TreeChanges,
-    only_listed,
-    tree_changes,
-)
-from tsuzuki.collectors.codeindex.answers.consistent_answer import answer_consistently
+from tsuzuki.collectors.codeindex.answers.changed_files import TreeChanges
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFile, FreshFiles
-from tsuzuki.collectors.codeindex.answers.git_state import head_commit
 from tsuzuki.collectors.codeindex.answers.map import RankedFile, code_map
 from tsuzuki.collectors.codeindex.answers.outline import OutlineEntry, outline
 from tsuzuki.collectors.codeindex.answers.path_filter import PathFilter
@@ -37,15 +31,13 @@ from tsuzuki.collectors.codeindex.answers.references import (
 from tsuzuki.collectors.codeindex.answers.regex_process import search_regex_in_process
 from tsuzuki.collectors.codeindex.answers.search import is_test, search_names
 from tsuzuki.collectors.codeindex.answers.search_request import Found, Search, known_words
-from tsuzuki.collectors.codeindex.answers.store_back import store_back
-from tsuzuki.collectors.codeindex.answers.symbol_path import SymbolPath
-from tsuzuki.collectors.codeindex.answers.text_search import FoundLine, TextQuery, search_text
+from tsuzuki.collectors.codeindex.answers.snapshots import IndexState, Snapshot, snapshots
+from tsuzuki.collectors.codeindex.answers.symbol import Symbol, SymbolPath
+from tsuzuki.collectors.codeindex.answers.text_search import FoundLine, search_text
 from tsuzuki.collectors.codeindex.answers.tree_path import find_path
-from tsuzuki.collectors.codeindex.builds import owner
 from tsuzuki.collectors.codeindex.extract import SymbolKind, language_of
 from tsuzuki.collectors.codeindex.index_file import IndexFile, index_folder, index_path
-from tsuzuki.collectors.codeindex.moments import nanoseconds
-from tsuzuki.collectors.codeindex.queries import builds, meta
+from tsuzuki.collectors.codeindex.queries import meta
 from tsuzuki.collectors.codeindex.tree.roots import find_root
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import FileUnusable, NotFound, TsuzukiError, UsageError
@@ -68,34 +60,6 @@ __all__ = [
 Value = TypeVar("Value")
 REFERENCE_KINDS = ("call", "type", "import", "inherit", "read")
 _LINES = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
-
-
-@dataclass(frozen=True, kw_only=True)
-class IndexState:
-    """What an answer was made from."""
-
-    root: str
-    state: str
-    """`ready`, `building`, `missing`, or `changing` if the tree was rewritten while it was read."""
-
-    at: str | None = None
-    """When the last build completed."""
-
-    head: str | None = None
-    """The commit that is checked out, shortened."""
-
-    percent: int | None = None
-    """How far a running build is."""
-
-    pending: int = 0
-    """Files that have changed since and are too many to be parsed for an answer."""
-
-    reread: int = 0
-    """Files that were parsed for this answer."""
-
-    unlisted_folders: tuple[str, ...] = ()
-    """Repositories whose files git did not list, `.` for the root. Of those a server shows only files that git listed
-    before; otherwise ignored files may be among them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,67 +114,57 @@ class CodeAnswers:
                 code="bad_symbol",
             )
 
-        def make(files: FreshFiles, changes: TreeChanges) -> Found:
-            names = (
-                search_names(files, query, limit=search.limit, changed=changes.paths)
-                if query
-                else None
-            )
-            lines, has_more = (
-                self._search_lines(line_query)(
-                    self.root,
-                    line_query,
-                    limit=search.lines_limit or search.limit,
-                    scanned=changes.scanned,
-                    listed=changes.listed,
-                )
-                if line_query
-                else ([], False)
-            )
-            return Found(names=names, lines=lines, has_more_lines=has_more)
-
-        return self._answer(make, needs_index=line_query is None)
-
-    def _search_lines(self, query: TextQuery) -> Callable[..., tuple[list[FoundLine], bool]]:
-        return search_regex_in_process if self._is_confined and query.is_regex else search_text
+        is_in_process = self._is_confined and search.regex
+        search_lines = search_regex_in_process if is_in_process else search_text
+        for snapshot in self._snapshots(needs_index=line_query is None):
+            with snapshot:
+                files, changes = snapshot.compare()
+                names, lines, has_more = None, list[FoundLine](), False
+                if query:
+                    names = search_names(files, query, limit=search.limit, changed=changes.paths)
+                if line_query:
+                    lines, has_more = search_lines(
+                        self.root,
+                        line_query,
+                        limit=search.lines_limit or search.limit,
+                        scanned=changes.scanned,
+                        listed=changes.listed,
+                    )
+        found = Found(names=names, lines=lines, has_more_lines=has_more)
+        return Answer(value=found, index=snapshot.state)
 
     def read(
         self, texts: Sequence[str], *, lines: str | None = None, whole: bool = False
     ) -> Answer[list[Excerpt]]:
         """The source of symbols (`Class/method[i]`, `file:name`) or of files (`file`, `file:10-20`)."""
-
-        def make(files: FreshFiles, changes: TreeChanges) -> list[Excerpt]:
-            return [
-                self._read_one(files, changes, text, lines=lines, whole=whole) for text in texts
-            ]
-
-        return self._answer(make)
+        for snapshot in self._snapshots():
+            with snapshot:
+                snapshot.compare()
+                found = [self._read_one(snapshot, text, lines=lines, whole=whole) for text in texts]
+        return Answer(value=found, index=snapshot.state)
 
     def read_each(
         self, texts: Sequence[str], *, lines: str | None = None
     ) -> Answer[list[Excerpt | TsuzukiError]]:
         """As `read`; in place of what cannot be read stands the error that says why."""
+        for snapshot in self._snapshots():
+            with snapshot:
+                snapshot.compare()
+                found = [self._read_or_problem(snapshot, text, lines=lines) for text in texts]
+        return Answer(value=found, index=snapshot.state)
 
-        def make(files: FreshFiles, changes: TreeChanges) -> list[Excerpt | TsuzukiError]:
-            found: list[Excerpt | TsuzukiError] = []
-            for text in texts:
-                try:
-                    found.append(self._read_one(files, changes, text, lines=lines, whole=False))
-                except TsuzukiError as problem:
-                    found.append(problem)
-            return found
-
-        return self._answer(make)
+    def _read_or_problem(
+        self, snapshot: Snapshot, text: str, *, lines: str | None
+    ) -> Excerpt | TsuzukiError:
+        try:
+            return self._read_one(snapshot, text, lines=lines, whole=False)
+        except TsuzukiError as problem:
+            return problem
 
     def _read_one(
-        self,
-        files: FreshFiles,
-        changes: TreeChanges,
-        text: str,
-        *,
-        lines: str | None,
-        whole: bool,
+        self, snapshot: Snapshot, text: str, *, lines: str | None, whole: bool
     ) -> Excerpt:
+        files, changes = snapshot.files, snapshot.changes
         file, rest = self._split(files, changes, text)
         if file is None:
             if lines is not None or ("/" in text and is_source(text)):
@@ -238,27 +192,37 @@ class CodeAnswers:
         path_filter = PathFilter(paths, scope=self.scope)
         wanted = known_words("kind", kinds, REFERENCE_KINDS)
 
-        def make(files: FreshFiles, changes: TreeChanges) -> FoundReferences:
-            file, rest = self._split(files, changes, text)
-            if file is not None and not rest:
-                raise UsageError(
-                    f"{text} is a file", hint=f"Name a symbol: {text}:name", code="bad_symbol"
+        for snapshot in self._snapshots(needs_index=True):
+            with snapshot:
+                files, changes = snapshot.compare()
+                name, targets = self._meant(files, changes, text)
+                query = ReferenceQuery(
+                    name=name,
+                    targets=targets,
+                    kinds=wanted,
+                    path_filter=lambda path: path_filter(path) and (tests or not is_test(path)),
                 )
-            name = rest if file else text
-            found = matching_symbols(files, name, file=file, changed=changes.paths)
-            is_narrow = file is not None or len(SymbolPath.parse(name).segments) > 1
-            if is_narrow and not found:
-                # The error names what is meant, as when it is read.
-                read_symbol(files, name, file=file, changed=changes.paths)
-            query = ReferenceQuery(
-                name=found[0].name if found else SymbolPath.parse(name).name,
-                targets=frozenset(found) if is_narrow else frozenset(),
-                kinds=wanted,
-                path_filter=lambda path: path_filter(path) and (tests or not is_test(path)),
-            )
-            return find_references(files, query, changed=changes.paths, clock=self._clock)
+                found = find_references(files, query, changed=changes.paths, clock=self._clock)
+        return Answer(value=found, index=snapshot.state)
 
-        return self._answer(make, needs_index=True)
+    def _meant(
+        self, files: FreshFiles, changes: TreeChanges, text: str
+    ) -> tuple[str, frozenset[Symbol]]:
+        """The name whose uses are wanted, and the definitions that are meant; all of that name if none."""
+        file, rest = self._split(files, changes, text)
+        if file is not None and not rest:
+            raise UsageError(
+                f"{text} is a file", hint=f"Name a symbol: {text}:name", code="bad_symbol"
+            )
+        name = rest if file else text
+        found = matching_symbols(files, name, file=file, changed=changes.paths)
+        path = SymbolPath.parse(name)
+        is_narrow = file is not None or len(path.segments) > 1
+        if is_narrow and not found:
+            # The error names what is meant, as when it is read.
+            read_symbol(files, name, file=file, changed=changes.paths)
+        meant = frozenset(found) if is_narrow else frozenset()
+        return found[0].name if found else path.name, meant
 
     def outline(
         self, text: str = "", *, depth: int | None = None, kinds: Sequence[str] = ()
@@ -266,116 +230,62 @@ class CodeAnswers:
         """The symbols of a file, or the outermost ones of the files of a folder."""
         wanted = known_words("kind", kinds, list(SymbolKind))
 
-        def make(files: FreshFiles, changes: TreeChanges) -> list[OutlineEntry]:
-            path = find_path(self.root, text, cwd=self._cwd) if text else self.scope
-            file = files.get(path) if path else None
-            below = [one for one in changes.scanned if path == "" or one.startswith(f"{path}/")]
-            if path is None or (path and file is None and not below):
-                raise self._no_such_file(changes, text, folders=True)
-            return outline(
-                [file] if file else files.all(one for one in below if is_source(one)),
-                depth=depth or (99 if file else 1),
-                wanted=lambda symbol: not wanted or symbol.kind in wanted,
-            )
-
-        return self._answer(make)
+        for snapshot in self._snapshots():
+            with snapshot:
+                files, changes = snapshot.compare()
+                path = find_path(self.root, text, cwd=self._cwd) if text else self.scope
+                file = files.get(path) if path else None
+                below = [one for one in changes.scanned if path == "" or one.startswith(f"{path}/")]
+                if path is None or (path and file is None and not below):
+                    raise self._no_such_file(changes, text, folders=True)
+                found = outline(
+                    [file] if file else files.all(one for one in below if is_source(one)),
+                    depth=depth or (99 if file else 1),
+                    wanted=lambda symbol: not wanted or symbol.kind in wanted,
+                )
+        return Answer(value=found, index=snapshot.state)
 
     def map(
         self, *, focus: Sequence[str] = (), limit: int = 20, symbols_max: int = 5
     ) -> Answer[list[RankedFile]]:
         """The most used files with their most used definitions; `focus` are paths and names of interest."""
 
-        def make(files: FreshFiles, changes: TreeChanges) -> list[RankedFile]:
-            scanned = {*changes.scanned}
-            found = [find_path(self.root, text, cwd=self._cwd) for text in focus]
-            return code_map(
-                files,
-                limit=limit,
-                symbols_max=symbols_max,
-                focus_paths=[path for path in found if path in scanned],
-                focus_names=focus,
-                path_filter=PathFilter(scope=self.scope),
-            )
+        for snapshot in self._snapshots(needs_index=True):
+            with snapshot:
+                files, changes = snapshot.compare()
+                scanned = {*changes.scanned}
+                paths = [find_path(self.root, text, cwd=self._cwd) for text in focus]
+                found = code_map(
+                    files,
+                    limit=limit,
+                    symbols_max=symbols_max,
+                    focus_paths=[path for path in paths if path in scanned],
+                    focus_names=focus,
+                    path_filter=PathFilter(scope=self.scope),
+                )
+        return Answer(value=found, index=snapshot.state)
 
-        return self._answer(make, needs_index=True)
-
-    def _answer(
-        self, make: Callable[[FreshFiles, TreeChanges], Value], *, needs_index: bool = False
-    ) -> Answer[Value]:
+    def _snapshots(self, *, needs_index: bool = False) -> Iterator[Snapshot]:
+        """What an answer is made from, again until the tree kept still. Without an index, or with one that may not be
+        shown, the files alone, unless the question needs it."""
         index = IndexFile.open_existing(self.root, folder=self._folder)
-        if index is None:
-            if needs_index:
-                raise self._index_missing()
-            return self._made(None, make)
-        with closing(index):
-            if not self._is_confined or "" not in meta.unlisted_folders(index.connection):
-                return self._made(index, make)
-        if needs_index:
-            raise index_unlisted(self.root)
-        return self._made(None, make)
-
-    def _made(
-        self, index: IndexFile | None, make: Callable[[FreshFiles, TreeChanges], Value]
-    ) -> Answer[Value]:
-        changes = TreeChanges()
-        find_changes: Callable[[FreshFiles], TreeChanges] = tree_changes
-
-        def prepare() -> None:
-            nonlocal find_changes
-            find_changes = (self._live and self._live.catch_up()) or tree_changes
-
-        def make_once(files: FreshFiles) -> Value:
-            nonlocal changes
-            changes = find_changes(files)
-            if self._is_confined:
-                changes = only_listed(files, changes)
-                files.show_only(changes.scanned)
-            return make(files, changes)
-
-        read_at_ns = self._now_ns()  # before any file is read
-        connection = index.connection if index else None
-        made = answer_consistently(
-            self.root, connection, make_once, clock=self._clock, prepare=prepare
-        )
-        reread = made.files.reread if index else []
-        state = self._state(index, changes, len(reread), is_settled=made.is_settled)
-        if index and made.is_settled:
-            listed = () if changes.unlisted_folders else changes.scanned
-            store_back(index, made.files, listed=listed, now_ns=read_at_ns)
-        return Answer(value=made.value, index=state)
-
-    def _state(
-        self, index: IndexFile | None, changes: TreeChanges, reread: int, *, is_settled: bool
-    ) -> IndexState:
-        root = str(self.root)
-        unlisted = tuple(folder or "." for folder in changes.unlisted_folders)
-        if index is None:
-            return IndexState(
-                root=root,
-                state="missing" if is_settled else "changing",
-                head=head_commit(self.root),
-                unlisted_folders=unlisted,
+        with index or nullcontext():
+            is_hidden = (
+                index is not None
+                and self._is_confined
+                and "" in meta.unlisted_folders(index.connection)
             )
-        build = builds.read(index.connection)
-        stats = meta.index_stats(index.connection)
-        percent = None
-        if build and build.is_running and owner.is_alive(build, now_ns=self._now_ns()):
-            progress = build.job.progress
-            percent = int(100 * progress.processed / progress.total) if progress.total else 0
-        ready = "ready" if percent is None else "building"
-        return IndexState(
-            root=root,
-            state=ready if is_settled else "changing",
-            at=stats.last_indexed_at if stats else None,
-            head=head_commit(self.root),
-            percent=percent,
-            pending=changes.pending,
-            reread=reread,
-            unlisted_folders=unlisted,
-        )
-
-    def _now_ns(self) -> int:
-        return nanoseconds(self._clock.now())
+            if needs_index and index is None:
+                raise self._index_missing()
+            if needs_index and is_hidden:
+                raise index_unlisted(self.root)
+            yield from snapshots(
+                self.root,
+                None if is_hidden else index,
+                clock=self._clock,
+                live=self._live,
+                is_confined=self._is_confined,
+            )
 
     def _split(
         self, files: FreshFiles, changes: TreeChanges, text: str

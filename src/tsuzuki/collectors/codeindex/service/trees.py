@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tsuzuki.collectors.codeindex.index_file import index_folder, index_path
+from tsuzuki.collectors.codeindex.index_file import (
+    IndexCorrupt,
+    IndexFile,
+    index_folder,
+    index_path,
+)
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
 from tsuzuki.collectors.codeindex.tree.git import git_top
 from tsuzuki.collectors.codeindex.tree.roots import ROOT_VARIABLE, real_path, usable_root
@@ -75,6 +80,16 @@ class Trees:
     def is_indexed(self, root: Path) -> bool:
         """Whether a build of the tree was started at any time."""
         return index_path(root, self._folder).exists()
+
+    def has_usable_index(self, root: Path) -> bool:
+        """Whether there is an index of the tree that can be asked, complete or not."""
+        try:
+            index = IndexFile.open_existing(root, folder=self._folder)
+        except IndexCorrupt:
+            return False
+        if index is not None:
+            index.close()
+        return index is not None
 
     def _base(self) -> Path:
         with suppress(TsuzukiError):

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-from tsuzuki.collectors.codeindex.answers.git_state import lock_age_seconds
 from tsuzuki.collectors.codeindex.builds.job import BuildJob, BuildStatus
 from tsuzuki.collectors.codeindex.builds.jobs import error_words
 from tsuzuki.collectors.codeindex.index_file import IndexCorrupt, IndexFile, index_path
@@ -21,7 +20,7 @@ from tsuzuki.collectors.codeindex.queries import meta
 from tsuzuki.collectors.codeindex.queries.files import KnownFile
 from tsuzuki.collectors.codeindex.service.builds import Builds, Started
 from tsuzuki.collectors.codeindex.tree.doubt import is_in_doubt
-from tsuzuki.collectors.codeindex.tree.git_folder import git_folder_of
+from tsuzuki.collectors.codeindex.tree.git_folder import git_folder_of, lock_age_seconds
 from tsuzuki.collectors.codeindex.tree.part import TreePart, scan_part
 from tsuzuki.collectors.codeindex.tree.scan import ScannedFile, scan_tree
 from tsuzuki.collectors.codeindex.tree.unlisted import storable

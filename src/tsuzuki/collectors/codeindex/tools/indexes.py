@@ -6,24 +6,23 @@ index file decides.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, cast
 
-from tsuzuki.collectors.codeindex.service.answers import Answer, CodeAnswers, IndexState
+from tsuzuki.collectors.codeindex.service.answers import CodeAnswers, IndexState
 from tsuzuki.collectors.codeindex.service.builds import BuildJob, Builds, IndexStatus, Started
 from tsuzuki.collectors.codeindex.service.trees import Tree, Trees
 from tsuzuki.collectors.codeindex.service.watcher import Watcher
 from tsuzuki.collectors.codeindex.tools.refusals import refused
 from tsuzuki.mcp.tool import Call, ServerState
-from tsuzuki.model.errors import NotPermitted, TsuzukiError
+from tsuzuki.model.errors import NotPermitted
 
-Value = TypeVar("Value")
 FIRST_BUILD_SECONDS = 2.0
 """How long the first question waits for a build: a small tree is answered in full, a large one in part."""
 
 STOP_SECONDS = 5.0
-_NO_INDEX = ("index_missing", "index_corrupt")
 
 
 class Indexes(Protocol):
@@ -32,10 +31,8 @@ class Indexes(Protocol):
     def tree(self, call: Call) -> Tree:
         """The tree that a call is about. Raises what is wrong with it, and `NotPermitted` for one of others."""
 
-    def ask(
-        self, call: Call, tree: Tree, question: Callable[[CodeAnswers], Answer[Value]]
-    ) -> Answer[Value]:
-        """Ask about a tree."""
+    def answers(self, call: Call, tree: Tree) -> AbstractContextManager[CodeAnswers]:
+        """Around questions about a tree: an error says which call to make next."""
 
     def build(self, root: Path, *, paths: Sequence[str] = (), is_forced: bool = False) -> Started:
         """Start a build, or name the one that runs. `paths` are files and folders; without any, all are meant."""
@@ -72,32 +69,27 @@ class CodeIndexes:
                 )
             return tree
 
-    def ask(
-        self, call: Call, tree: Tree, question: Callable[[CodeAnswers], Answer[Value]]
-    ) -> Answer[Value]:
-        """Ask about a tree. An index that is missing or corrupt is built, and does for a part of the answer."""
+    @contextmanager
+    def answers(self, call: Call, tree: Tree) -> Iterator[CodeAnswers]:
+        """Around questions about a tree. An index that is missing or corrupt is built first; what there is of it after
+        two seconds does for a partial answer."""
         with refused(call):
-            self.start_watching(tree.root)
-            answers = self.trees.answers(tree, live=self._watchers[tree.root].live)
-            try:
-                return question(answers)
-            except TsuzukiError as problem:
-                if problem.specific_code not in _NO_INDEX:
-                    raise
-            self.builds.jobs.wait(self.build(tree.root).id, FIRST_BUILD_SECONDS)
-            return question(answers)
+            is_usable = self.trees.has_usable_index(tree.root)
+            started = self.start_watching(tree.root)
+            if not is_usable:
+                started = started or self.build(tree.root)
+                self.builds.jobs.wait(started.id, FIRST_BUILD_SECONDS)
+            yield self.trees.answers(tree, live=self._watchers[tree.root].live)
 
-    def start_watching(self, root: Path) -> None:
-        """Build or catch up in the background, and watch from then on; once for each tree."""
+    def start_watching(self, root: Path) -> Started | None:
+        """Build or catch up in the background, and watch from then on; once for each tree: None if it is watched."""
         with self._lock:
             if root in self._watchers:
-                return
+                return None
             self._watchers[root] = Watcher(root, builds=self.builds)
-        is_first = not self.trees.is_indexed(root)
         started = self.build(root)
         self._watchers[root].start()
-        if is_first:
-            self.builds.jobs.wait(started.id, FIRST_BUILD_SECONDS)
+        return started
 
     def build(self, root: Path, *, paths: Sequence[str] = (), is_forced: bool = False) -> Started:
         started = self.builds.start(root, paths=paths, is_forced=is_forced)

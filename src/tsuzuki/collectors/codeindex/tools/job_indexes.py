@@ -4,12 +4,13 @@ The jobs keep the indexes up to date, and nothing is watched. Only a tree that w
 first question about it, by a process of its own, if the principal may build.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self
 
 from tsuzuki.collectors.codeindex.rights import CODE_BUILD
-from tsuzuki.collectors.codeindex.service.answers import Answer, CodeAnswers
+from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
 from tsuzuki.collectors.codeindex.service.builds import BuildJob, IndexStatus, Started
 from tsuzuki.collectors.codeindex.service.job_trees import JobTree, JobTrees
 from tsuzuki.collectors.codeindex.service.trees import Tree
@@ -20,7 +21,6 @@ from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.wiring.application import Application
 
-Value = TypeVar("Value")
 LOOK_SECONDS = 0.05
 
 
@@ -40,16 +40,15 @@ class JobIndexes:
             tree, scope = self._trees.place(call.get("path"))
             return Tree(root=tree.root, scope=scope)
 
-    def ask(
-        self, call: Call, tree: Tree, question: Callable[[CodeAnswers], Answer[Value]]
-    ) -> Answer[Value]:
+    @contextmanager
+    def answers(self, call: Call, tree: Tree) -> Iterator[CodeAnswers]:
         with refused(call):
             job_tree = self._trees.get(str(tree.root))
             may_build = call.state.may(CODE_BUILD)
             if not job_tree.is_indexed and may_build:
                 self._build_first(call, job_tree)
             try:
-                return question(self._trees.answers(job_tree, tree.scope))
+                yield self._trees.answers(job_tree, tree.scope)
             except TsuzukiError as problem:
                 if problem.specific_code == "index_missing" and not may_build:
                     problem.hint = f"A token with the scope {CODE_BUILD} can have it built."

@@ -32,13 +32,10 @@ class MapFile:
 
 def code_map(call: Call) -> ToolAnswer:
     """Files from the most used on: fewer of them with definitions say more than many without."""
-    indexes = indexes_of(call.state)
     count = Cursor.of(call).offset + FILES_OF_PAGE
-    answer = indexes.ask(
-        call,
-        indexes.tree(call),
-        lambda answers: answers.map(focus=listed_texts(call.get("focus")), limit=count + 1),
-    )
+    indexes = indexes_of(call.state)
+    with indexes.answers(call, indexes.tree(call)) as answers:
+        answer = answers.map(focus=listed_texts(call.get("focus")), limit=count + 1)
     files = [MapFile(one) for one in answer.value]
     width = min(300, call.budget)
     page = Page(

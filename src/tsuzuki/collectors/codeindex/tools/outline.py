@@ -31,11 +31,8 @@ class Entry:
 
 def outline(call: Call) -> ToolAnswer:
     indexes = indexes_of(call.state)
-    answer = indexes.ask(
-        call,
-        indexes.tree(call),
-        lambda answers: answers.outline(call.get("file", ""), depth=call.get("depth")),
-    )
+    with indexes.answers(call, indexes.tree(call)) as answers:
+        answer = answers.outline(call.get("file", ""), depth=call.get("depth"))
     entries = [Entry(one) for one in answer.value]
     page = Page(
         index=index_part(answer.index),

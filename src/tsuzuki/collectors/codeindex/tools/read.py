@@ -48,7 +48,8 @@ def read(call: Call) -> ToolAnswer:
     indexes = indexes_of(call.state)
     tree = indexes.tree(call)
     wanted, lines = _wanted(call, tree.scope if (tree.root / tree.scope).is_file() else "")
-    answer = indexes.ask(call, tree, lambda answers: answers.read_each(wanted, lines=lines))
+    with indexes.answers(call, tree) as answers:
+        answer = answers.read_each(wanted, lines=lines)
     excerpts = [one for one in answer.value if isinstance(one, Excerpt)]
     problems = [one for one in answer.value if isinstance(one, TsuzukiError)]
     may_come = answer.index.percent is not None and _are_unknown(problems)

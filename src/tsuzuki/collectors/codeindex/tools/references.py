@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from tsuzuki.collectors.codeindex.service.answers import Reference
-from tsuzuki.collectors.codeindex.service.trees import Tree
-from tsuzuki.collectors.codeindex.tools.indexes import Indexes, index_part, indexes_of
+from tsuzuki.collectors.codeindex.service.answers import CodeAnswers, Reference
+from tsuzuki.collectors.codeindex.tools.indexes import index_part, indexes_of
 from tsuzuki.collectors.codeindex.tools.texts import listed_texts, places_by_file
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.paging import Form, Page, page_answer
@@ -38,19 +37,16 @@ class Use:
 
 def references(call: Call) -> ToolAnswer:
     """Every use; of a name without one, whether it is defined at all."""
-    indexes = indexes_of(call.state)
-    tree = indexes.tree(call)
     kind = call.get("kind", "all")
-    answer = indexes.ask(
-        call,
-        tree,
-        lambda answers: answers.references(
+    indexes = indexes_of(call.state)
+    with indexes.answers(call, indexes.tree(call)) as answers:
+        answer = answers.references(
             call.get("name"),
             kinds=() if kind == "all" else (kind,),
             paths=listed_texts(call.get("glob")),
             tests=call.get("tests", True),
-        ),
-    )
+        )
+        nothing = "" if answer.value.uses else _nothing(answers, call.get("name"))
     uses = [Use(one) for one in answer.value.uses]
     page = Page(
         index=index_part(answer.index),
@@ -58,17 +54,16 @@ def references(call: Call) -> ToolAnswer:
         forms=_forms(call.budget),
         total=len(uses),
         notes=_notes(uses, answer.value.files_left_out),
-        empty="" if uses else _nothing(call, indexes, tree),
+        empty=nothing,
     )
     return page_answer(call, page)
 
 
-def _nothing(call: Call, indexes: Indexes, tree: Tree) -> str:
-    name = call.get("name")
+def _nothing(answers: CodeAnswers, name: str) -> str:
     told = f"No references to {name!r}."
     if ":" in name:
         return told
-    found = indexes.ask(call, tree, lambda answers: answers.search(name, lines=False, limit=1))
+    found = answers.search(name, lines=False, limit=1)
     names = found.value.names
     if names and any(one.match.name == "EXACT" for one in names.found):
         return told

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import accumulate, groupby
 from typing import Any, Self
 
@@ -49,11 +48,8 @@ def search(call: Call) -> ToolAnswer:
     limit = call.get("limit", LIMIT_DEFAULT)
     depth = Cursor.of(call).offset // limit + 1
     indexes = indexes_of(call.state)
-    tree = indexes.tree(call)
-    found = [
-        indexes.ask(call, tree, partial(_ask, call, query, count=depth * limit))
-        for query in queries
-    ]
+    with indexes.answers(call, indexes.tree(call)) as answers:
+        found = [_find(answers, call, query, count=depth * limit) for query in queries]
     hits = [_Hits.of(query, answer.value) for query, answer in zip(queries, found, strict=True)]
     chunks = [[hit for one in hits for hit in one.chunk(number, limit)] for number in range(depth)]
     shown = sum(map(len, chunks))
@@ -70,7 +66,7 @@ def search(call: Call) -> ToolAnswer:
     return page_answer(call, page)
 
 
-def _ask(call: Call, query: str, answers: CodeAnswers, *, count: int) -> Answer[Found]:
+def _find(answers: CodeAnswers, call: Call, query: str, *, count: int) -> Answer[Found]:
     where = call.get("in", "both")
     return answers.search(
         query,

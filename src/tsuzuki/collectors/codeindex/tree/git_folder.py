@@ -1,12 +1,21 @@
-"""The folder in which git keeps a checkout, read without git. Its author may be a stranger."""
+"""The folder in which git keeps a checkout, read without git. Its author may be a stranger.
+
+Git holds `index.lock` while it writes files, and replaces `index` when all are written. So an answer that finds
+no lock and the same `index` and `HEAD` before and after it read its files saw one tree only.
+"""
 
 import os
+import re
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 
 from tsuzuki.collectors.kit.regular_file import read_regular
 
 FILE_BYTES_MAX = 8_192
+PACKED_BYTES_MAX = 16 * 2**20
+COMMIT_LENGTH = 12
+_COMMIT = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def git_folder_of(root: Path) -> Path | None:
@@ -78,3 +87,71 @@ def _is_folder(path: Path) -> bool:
         return stat.S_ISDIR(path.stat().st_mode)
     except OSError:  # its name may be too long to exist
         return False
+
+
+@dataclass(frozen=True)
+class GitState:
+    """What changes whenever git rewrites files of the tree."""
+
+    locked: bool
+    index: tuple[int, ...] = ()
+    head: bytes = b""
+
+
+NO_GIT = GitState(locked=False)
+
+
+def git_state(folder: Path | None) -> GitState:
+    """What git holds now; nothing without a folder of git."""
+    if folder is None:
+        return NO_GIT
+    return GitState(
+        locked=(folder / "index.lock").exists(),
+        index=_signature(folder / "index"),
+        head=start_of(folder / "HEAD"),
+    )
+
+
+def head_commit(root: Path) -> str | None:
+    """The commit that is checked out, shortened; None if there is none or git keeps it elsewhere."""
+    folder = git_folder_of(root)
+    if folder is None:
+        return None
+    head = file_text(folder / "HEAD")
+    label, _, name = head.partition(": ")
+    if label != "ref":
+        return _shortened(head)
+    if not _is_ref(name):
+        return None
+    # Branches of a worktree are kept with the repository that it belongs to.
+    for place in (folder, folder / file_text(folder / "commondir")):
+        packed = file_text(place / "packed-refs", PACKED_BYTES_MAX).splitlines()
+        for line in (file_text(place / name), *(one for one in packed if one.endswith(f" {name}"))):
+            if found := _shortened(line.partition(" ")[0]):
+                return found
+    return None
+
+
+def _is_ref(name: str) -> bool:
+    return name.startswith("refs/") and ".." not in name and "\0" not in name
+
+
+def _shortened(commit: str) -> str | None:
+    """None for what is not the name of a commit: the file may have been made to lead elsewhere."""
+    return commit[:COMMIT_LENGTH] if _COMMIT.fullmatch(commit) else None
+
+
+def lock_age_seconds(folder: Path, *, now: float) -> float:
+    """How old the lock is; 0 if it has gone."""
+    try:
+        return now - (folder / "index.lock").stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _signature(path: Path) -> tuple[int, ...]:
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return (found.st_ino, found.st_size, found.st_mtime_ns)

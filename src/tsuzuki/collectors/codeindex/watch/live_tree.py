@@ -11,10 +11,9 @@ empty, so it knows of every change made before it.
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from tsuzuki.collectors.codeindex.answers.changed_files import (
@@ -55,7 +54,7 @@ class _Known:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Moment:
+class Moment:
     """What was known when a question caught up, before it read the index. Another question that read a later state of
     the index may find files clean meanwhile that are not so in the state of this one."""
 
@@ -84,22 +83,21 @@ class LiveTree:
         self._walks_count = 0
         notifier.on_changed = self._note
 
-    def catch_up(self) -> Callable[[FreshFiles], TreeChanges] | None:
-        """Take note of every change until now: what compares the tree with the index from here on. To be called before
-        the index is read. None if notifications cannot be relied upon."""
+    def catch_up(self) -> Moment | None:
+        """Take note of every change until now: the moment since which `changes` compares. To be called before the index
+        is read. None if notifications cannot be relied upon."""
         if not self._notifier.drain() or not self._notifier.is_complete:
             return None
         if _identity(self._root) != self._identity:
             return None
         with self._lock:
-            moment = _Moment(
+            return Moment(
                 mark=self._mark,
                 walk_number=self._known.walk_number if self._known else None,
                 dirty=frozenset(self._dirty),
             )
-        return partial(self._changes, since=moment)
 
-    def _changes(self, files: FreshFiles, *, since: _Moment) -> TreeChanges:
+    def changes(self, files: FreshFiles, *, since: Moment) -> TreeChanges:
         """Compare the tree with the index, as of that moment or later."""
         with self._lock:
             found = self._changes_since_walk(files, since)
@@ -118,7 +116,7 @@ class LiveTree:
         self._known, self._lost_mark = None, self._mark
         self._dirty.clear()
 
-    def _changes_since_walk(self, files: FreshFiles, since: _Moment) -> TreeChanges | None:
+    def _changes_since_walk(self, files: FreshFiles, since: Moment) -> TreeChanges | None:
         """None if the tree has to be walked."""
         known = self._known
         if known is None or known.walk_number != since.walk_number or files.connection is None:
