@@ -63,6 +63,20 @@ class CheckContext(CollectorContext):
 
 
 @dataclass(frozen=True, kw_only=True)
+class VerifyContext(CollectorContext):
+    """What a collector's verification gets. It must not change anything, neither at the source nor in the database,
+    but for the counts of the calls that it makes."""
+
+    jobs: "Sequence[JobSpec]"
+    """The enabled jobs of the collector's kind."""
+    calls_max: int
+    """Upper bound of the calls to a source with a quota."""
+    advance: Callable[[int], None]
+    """Report that so many more things were compared. Call it after each page: it raises if the caller asked to
+    stop."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Collector:
     """A collector, as an entry point of the group `tsuzuki.collectors` names it."""
 
@@ -86,6 +100,10 @@ class Collector:
 
     checks: str | None = None
     """Checks for `tsuzuki doctor`: a function of a `CheckContext` that yields `Check`s."""
+
+    verify: str | None = None
+    """Proof of completeness for `tsuzuki verify`: a function of a `VerifyContext` that compares what is stored with its
+    source and yields a `model.verification.Verified` for each subject. It is called by the name of its command."""
 
     needs: tuple[str, ...] = ()
     """Libraries that its extra installs, by the start of their import names. A missing one is reported with the extra
@@ -121,6 +139,11 @@ class Collector:
 
     demo: str | None = None
     """A `cli.demo_part.DemoPart`: its section, its job and its stand-ins in `tsuzuki demo`."""
+
+    @property
+    def verified_as(self) -> str:
+        """The name of its part of `tsuzuki verify`: that of its first command, else its own."""
+        return next(iter(self.commands), self.name)
 
     def load(self, target: str) -> Any:
         """The object that an import string of this record names. Raises `ConfigurationError` if a library of the
