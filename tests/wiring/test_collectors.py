@@ -10,6 +10,7 @@ from support.plug_in import OPTIONS, RECORD, REVISION, TABLES, install_plug_in
 from support.workspace import Ended, Workspace
 from tsuzuki.cli.root import COMMANDS
 from tsuzuki.config.schema.config_file import file_keys
+from tsuzuki.services.verification import TICKS
 from tsuzuki.wiring.collectors import (
     NAME,
     RESERVED_NAMES,
@@ -48,7 +49,7 @@ def test_ours_are_found_with_all_their_parts() -> None:
 
 
 def test_a_collector_may_not_be_named_like_a_command_or_a_key_of_the_file() -> None:
-    taken = {name for name in (*COMMANDS, *file_keys()) if NAME.fullmatch(name)}
+    taken = {name for name in (*COMMANDS, TICKS, *file_keys()) if NAME.fullmatch(name)}
     assert taken == RESERVED_NAMES
 
 

@@ -45,6 +45,7 @@ from tsuzuki.services.runs import Runs
 from tsuzuki.services.saved_views import SavedViews
 from tsuzuki.services.settings import Settings
 from tsuzuki.services.statistics import RunStatistics
+from tsuzuki.services.verification import Verification
 from tsuzuki.services.webhooks import Webhooks
 from tsuzuki.services.workers import Workers
 from tsuzuki.wiring.checks import collector_checks
@@ -52,6 +53,7 @@ from tsuzuki.wiring.collector import Collector, ServiceContext
 from tsuzuki.wiring.collectors import guarded, installed_collectors
 from tsuzuki.wiring.reader import keep_record
 from tsuzuki.wiring.resources import Resources, open_resources
+from tsuzuki.wiring.verification import join_verification
 
 if TYPE_CHECKING:
     from tsuzuki.engine.process import Engine
@@ -91,6 +93,7 @@ class Application:
     webhooks: Webhooks
     maintenance: Maintenance
     diagnosis: Diagnosis
+    verification: Verification
     local_engine: LocalEngine
     one_run_engine: Callable[[Callable[[], int | None]], OneRunEngine]
     """For one run that is waited for, as the function names it: an engine here, if no other executes it."""
@@ -240,6 +243,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         diagnosis=_diagnosis(
             resources, maintenance=maintenance, workers=workers, due=due, runs=runs, jobs=jobs
         ),
+        verification=join_verification(resources),
         local_engine=local_engine,
         one_run_engine=partial(OneRunEngine, local_engine, runs, clock=database.clock),
         refused_collectors=resources.refused,

@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "tsuzuki.collectors"
 OUR_DISTRIBUTION = "tsuzuki"
-BUILT_IN_KINDS = ("command", "python", "bulk")
+BUILT_IN_KINDS = ("command", "python", "bulk", "verify")
 RESERVED_NAMES = frozenset(
     "init demo doctor up job run event worker leader settings audit token user db config mcp sandbox web"
-    " completion".split()
+    " completion verify ticks".split()
 ) | frozenset(
     "version database_url database_direct_url redis_url timezone log_archive contact jobs webhooks".split()
 )
-"""The commands of `tsuzuki` and the keys of `tsuzuki.yaml`: a collector has a command and a section by its name."""
+"""The commands of `tsuzuki`, its own part of `tsuzuki verify` and the keys of `tsuzuki.yaml`: a collector has a
+command and a section by its name."""
 
 NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
@@ -96,6 +97,12 @@ def audited_types() -> list[str]:
     """The types of objects in the audit log: the engine's, then those of usable collectors."""
     usable = collector_records().usable.values()
     return [*OBJECT_TYPES, *(audited for one in usable for audited in one.audited)]
+
+
+def parts_verified() -> list[str]:
+    """The parts of `tsuzuki verify`: the engine's own, then those of usable collectors."""
+    usable = collector_records().usable.values()
+    return list(dict.fromkeys(["ticks", *(one.verified_as for one in usable if one.verify)]))
 
 
 @cache
