@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
+from datetime import UTC, datetime
 
 from tsuzuki.model.job import JobSpec
 from tsuzuki.model.verification import Verified
@@ -15,11 +16,13 @@ def verified(
     context: CollectorContext,
     *,
     jobs: Sequence[JobSpec] = (),
+    since: datetime = datetime(2000, 1, 1, tzinfo=UTC),
     calls_max: int = 20,
     advance: Callable[[int], None] = lambda _compared: None,
 ) -> list[Verified]:
     given = {field.name: getattr(context, field.name) for field in fields(CollectorContext)}
-    return [*verify(VerifyContext(**given, jobs=jobs, calls_max=calls_max, advance=advance))]
+    verifying = VerifyContext(**given, jobs=jobs, since=since, calls_max=calls_max, advance=advance)
+    return [*verify(verifying)]
 
 
 def faults(found: Sequence[Verified]) -> list[tuple[str, str]]:

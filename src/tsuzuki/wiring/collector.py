@@ -6,6 +6,7 @@ Every command loads the records, `tsuzuki --help` too, so a record imports nothi
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -69,6 +70,8 @@ class VerifyContext(CollectorContext):
 
     jobs: "Sequence[JobSpec]"
     """The enabled jobs of the collector's kind."""
+    since: datetime
+    """Things that happened before then, such as older posts, need not be compared."""
     calls_max: int
     """Upper bound of the calls to a source with a quota."""
     advance: Callable[[int], None]

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from datetime import timedelta
 from functools import partial
 
 from tsuzuki.model.errors import ConfigurationError, TsuzukiError
 from tsuzuki.model.verification import Verified
-from tsuzuki.services.verification import Part, Verification, Wanted
+from tsuzuki.services.verification import DAYS, Part, Verification, Wanted
 from tsuzuki.store import jobs
 from tsuzuki.wiring.collector import Collector, VerifyContext
 from tsuzuki.wiring.collectors import brief, guarded, refusal
@@ -63,4 +64,10 @@ def _context(
     with resources.database.read() as connection:
         stored = jobs.find_by_handler(connection, name, [])
     specs = [job.spec for job in stored if job.spec.enabled]
-    return VerifyContext(**given, jobs=specs, calls_max=wanted.calls_max, advance=advance)
+    return VerifyContext(
+        **given,
+        jobs=specs,
+        since=wanted.since or resources.database.clock.now() - timedelta(days=DAYS),
+        calls_max=wanted.calls_max,
+        advance=advance,
+    )
