@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tsuzuki.config.schema.job_kinds import VERIFY
 from tsuzuki.model.errors import IncompleteRun, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.model.verification import PartResult, Verified, failure_text, part_result
@@ -117,8 +118,12 @@ def verification_handler(verification: Verification) -> "Callable[[RunContext], 
 
 
 def _wanted_by(run: "RunContext") -> Wanted:
-    """What the job's options say; ticks are verified up to the due time of the run."""
-    options = run.options
+    """What the job's options say, and the run's arguments before them; ticks up to the due time of the run."""
+    try:
+        said = VERIFY.options_model.model_validate({**run.options, **run.arguments})
+    except ValueError as problem:
+        raise UsageError(f"the arguments of the run are invalid: {problem}") from None
+    options = said.model_dump()
     return Wanted(
         parts=options["parts"],
         since=run.scheduled_for - timedelta(days=options["days"]),

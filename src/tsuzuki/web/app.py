@@ -29,6 +29,7 @@ from tsuzuki.web.api import (
     statistics,
     tokens,
     users,
+    verifications,
     workers,
 )
 from tsuzuki.web.direct_start import DirectStart
@@ -71,6 +72,7 @@ NOUNS = (
     tokens,
     users,
     sessions,
+    verifications,
     me,
     stream_route,
 )

@@ -46,6 +46,7 @@ from tsuzuki.services.saved_views import SavedViews
 from tsuzuki.services.settings import Settings
 from tsuzuki.services.statistics import RunStatistics
 from tsuzuki.services.verification import Verification
+from tsuzuki.services.verification_runs import VerificationRuns
 from tsuzuki.services.webhooks import Webhooks
 from tsuzuki.services.workers import Workers
 from tsuzuki.wiring.checks import collector_checks
@@ -94,6 +95,7 @@ class Application:
     maintenance: Maintenance
     diagnosis: Diagnosis
     verification: Verification
+    verification_runs: VerificationRuns
     local_engine: LocalEngine
     one_run_engine: Callable[[Callable[[], int | None]], OneRunEngine]
     """For one run that is waited for, as the function names it: an engine here, if no other executes it."""
@@ -119,6 +121,7 @@ class Application:
             bulk=self.bulk.acting_as(actor),
             failures=self.failures.acting_as(actor),
             workers=self.workers.acting_as(actor),
+            verification_runs=self.verification_runs.acting_as(actor),
             settings=self.settings.acting_as(actor),
             saved_views=self.saved_views.acting_as(actor),
             service=cache(partial(self.build_service, actor=actor, jobs=jobs, runs=runs)),
@@ -212,6 +215,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
     )
     maintenance = _maintenance(resources)
     due = DueItems(database=database)
+    verification = join_verification(resources)
     return Application(
         configuration=configuration_service.view(configured),
         principal=Principal(actor=actor, role=AccessRole.ADMIN),
@@ -243,7 +247,10 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         diagnosis=_diagnosis(
             resources, maintenance=maintenance, workers=workers, due=due, runs=runs, jobs=jobs
         ),
-        verification=join_verification(resources),
+        verification=verification,
+        verification_runs=VerificationRuns(
+            database=database, actor=actor, runs=runs, verification=verification
+        ),
         local_engine=local_engine,
         one_run_engine=partial(OneRunEngine, local_engine, runs, clock=database.clock),
         refused_collectors=resources.refused,
