@@ -37,7 +37,7 @@ COLUMNS = [
     "--since",
     type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),
     metavar="DATE",
-    help="Verify ticks from this UTC date or time on (default: 30 days ago).",
+    help="Verify ticks and posts from this UTC date or time on (default: 30 days ago).",
 )
 @click.option(
     "--until",

@@ -87,7 +87,7 @@ class _VerifyOptions(StrictModel):
     days: Annotated[int, Expects("a whole number from 1 to 3660")] = Field(
         default=30, ge=1, le=3660
     )
-    """Number of days whose ticks are verified."""
+    """Number of days whose ticks and posts are verified."""
     calls: Annotated[int, Expects("a whole number from 0 to 10000")] = Field(
         default=20, ge=0, le=10_000
     )

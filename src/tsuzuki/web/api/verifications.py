@@ -73,7 +73,9 @@ class VerificationOut(Model):
 
 class NewVerification(Model):
     parts: list[Part] = Field([], max_length=PARTS_MAX, description="What to verify. Empty: all.")
-    days: int = Field(DAYS, ge=1, le=3660, description="Number of days whose ticks are verified.")
+    days: int = Field(
+        DAYS, ge=1, le=3660, description="Number of days whose ticks and posts are verified."
+    )
     calls: int = Field(
         CALLS, ge=0, le=10_000, description="Maximum number of calls to a source with a quota."
     )
