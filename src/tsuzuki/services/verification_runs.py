@@ -17,7 +17,7 @@ JOB_NAME = "verification-runs"
 
 class VerificationRuns(ActingService):
     def __init__(
-        self, *, database: Database, actor: str, runs: Runs, verification: Verification
+        self, verification: Verification, *, database: Database, actor: str, runs: Runs
     ) -> None:
         self._database = database
         self._actor = actor

@@ -197,12 +197,8 @@ def opened(
 
 
 def join(resources: Resources, *, reload: Callable[[], Configuration], actor: str) -> Application:
-    def wake_others(names: Collection[str]) -> None:
-        # A wake-up is a hint for what is stored already; a wrong URL is reported where an engine starts.
-        with suppress(ConfigurationError):
-            resources.coordination().wake(names)
-
     database, configured = resources.database, resources.configuration
+    wake_others = partial(_wake_others, resources)
     passwords = Passwords()
     jobs = Jobs(database=database, reload=reload, kinds=resources.collectors.kinds, actor=actor)
     runs = Runs(database=database, actor=actor, wake_others=wake_others)
@@ -248,9 +244,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
             resources, maintenance=maintenance, workers=workers, due=due, runs=runs, jobs=jobs
         ),
         verification=verification,
-        verification_runs=VerificationRuns(
-            database=database, actor=actor, runs=runs, verification=verification
-        ),
+        verification_runs=VerificationRuns(verification, database=database, actor=actor, runs=runs),
         local_engine=local_engine,
         one_run_engine=partial(OneRunEngine, local_engine, runs, clock=database.clock),
         refused_collectors=resources.refused,
@@ -260,6 +254,12 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         api_requests=ApiRequests(database=database),
         mask=SecretMask(partial(configured.secrets, resources.environ)),
     )
+
+
+def _wake_others(resources: Resources, names: Collection[str]) -> None:
+    # A wake-up is a hint for what is stored already; a wrong URL is reported where an engine starts.
+    with suppress(ConfigurationError):
+        resources.coordination().wake(names)
 
 
 def _maintenance(resources: Resources) -> Maintenance:

@@ -37,11 +37,7 @@ def build_engine(
     def kill_grace_seconds() -> float:
         return engine.settings().kill_grace_seconds
 
-    handlers = {
-        **collector_handlers(resources),
-        bulk.HANDLER: bulk_handler(database),
-        verification.HANDLER: verification.verification_handler(join_verification(resources)),
-    }
+    handlers = {**collector_handlers(resources), **_own_handlers(resources)}
     _require_handlers_of_enabled_jobs(resources)
     python = PythonExecutor(
         functions={**handlers, **functions},
@@ -86,6 +82,14 @@ def build_engine(
         find_abilities=find_abilities,
     )
     return engine
+
+
+def _own_handlers(resources: Resources) -> dict[str, Callable[[RunContext], Any]]:
+    """The handlers of the engine's own kinds of job."""
+    return {
+        bulk.HANDLER: bulk_handler(resources.database),
+        verification.HANDLER: verification.verification_handler(join_verification(resources)),
+    }
 
 
 def collector_handlers(resources: Resources) -> dict[str, Callable[[RunContext], Any]]:

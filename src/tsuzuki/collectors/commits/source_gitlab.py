@@ -193,9 +193,9 @@ class GitLabSource:
             try:
                 shas = [_text(entity["id"]) for entity in _rows(reply)]
             except (LookupError, TypeError):
-                raise _senseless("a commit") from None
+                raise _senseless("a list") from None
             if number == 1 and head not in shas:
-                raise RangeLost(f"GitLab at {self._server.name} no longer has commit {head[:12]}")
+                raise RangeLost(f"GitLab at {self._server.name} no longer has the head it named")
             yield shas
             number = _following(reply, number, len(shas))
 

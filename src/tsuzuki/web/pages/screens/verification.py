@@ -23,7 +23,7 @@ FAULTY = Word(message("Faulty"), "failed", "bad")
 KINDS = {
     FaultKind.MISSING: message("Missing"),
     FaultKind.REPEATED: message("Repeated"),
-    FaultKind.CHANGED: message("Changed"),
+    FaultKind.CHANGED: message("Different"),
     FaultKind.UNKNOWN: message("Unknown at the source"),
 }
 
@@ -74,4 +74,4 @@ def start(context: Page, form: Annotated[StartForm, Form()]) -> Response:
     runs = context.application.verification_runs
     parts = [form.part] if form.part else []
     run_id = runs.start(parts, idempotency_key=f"verification-{form.once}").run_id
-    return context.redirect(f"/runs/{run_id}", message("Run %(id)s started."), id=run_id)
+    return context.redirect(f"/runs/{run_id}", message("Run %(run)s was started."), run=run_id)
