@@ -123,7 +123,7 @@ class Collector:
     """By name, a click command or group that `tsuzuki` gets."""
 
     cursors: str | None = None
-    """For `tsuzuki job cursor`: a function of an `Application` that returns a `cli.job_cursor.Cursors`."""
+    """For `tsuzuki job cursor`: a function of an `Application` that returns a `cli.job.cursor.Cursors`."""
 
     routes: tuple[str, ...] = ()
     """Routers of the HTTP API."""
@@ -141,7 +141,7 @@ class Collector:
     """A tuple of `sandbox.stand_in_kind.StandInKind`: servers that `tsuzuki sandbox` starts."""
 
     demo: str | None = None
-    """A `cli.demo_part.DemoPart`: its section, its job and its stand-ins in `tsuzuki demo`."""
+    """A `cli.demo.part.DemoPart`: its section, its job and its stand-ins in `tsuzuki demo`."""
 
     @property
     def verified_as(self) -> str:

@@ -11,10 +11,11 @@ from support import git_oracle
 from support.commit_collection import Collecting
 from support.git_histories import lines
 from support.verifying import faults, verified
-from tsuzuki.collectors.commits import source_git, source_gitlab
 from tsuzuki.collectors.commits.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.collectors.commits.sandbox.gitlab.api import GitLabApi
 from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import RepositoryBuilder
+from tsuzuki.collectors.commits.sources import git as source_git
+from tsuzuki.collectors.commits.sources import gitlab as source_gitlab
 from tsuzuki.collectors.commits.verify import verify
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.verification import NAMED_MAX, Verified

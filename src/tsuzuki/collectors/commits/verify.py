@@ -11,8 +11,8 @@ from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.queries import closure, projects, targets
 from tsuzuki.collectors.commits.queries.pages import times_stored
 from tsuzuki.collectors.commits.queries.targets import TargetState
-from tsuzuki.collectors.commits.source import Absence, Source
-from tsuzuki.collectors.commits.source_factory import SourceFactory
+from tsuzuki.collectors.commits.sources.factory import SourceFactory
+from tsuzuki.collectors.commits.sources.source import Absence, Source
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.verification import Comparison, FaultKind, Verified
 from tsuzuki.wiring.collector import VerifyContext
