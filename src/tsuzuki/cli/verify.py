@@ -10,8 +10,8 @@ from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.errors import ExitWith
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, say
-from tsuzuki.cli.progress_interval import ProgressInterval
+from tsuzuki.cli.terminal.output import Column, emit, say
+from tsuzuki.cli.terminal.progress import ProgressInterval
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.verification import PartResult
 from tsuzuki.wiring.collectors import parts_verified  # noqa: TID253 -- the records are light, and its help lists them

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from tsuzuki.collectors.codeindex.index_file import IndexFile, index_folder
 from tsuzuki.collectors.codeindex.options import CodeIndexOptions
-from tsuzuki.collectors.codeindex.outcome import FileOutcome
-from tsuzuki.collectors.codeindex.parse import ParseLimits, hash_file
+from tsuzuki.collectors.codeindex.parsing.parse import ParseLimits, hash_file
+from tsuzuki.collectors.codeindex.parsing.parsed_file import FileOutcome
 from tsuzuki.collectors.codeindex.queries import files, meta
 from tsuzuki.collectors.codeindex.queries.files import KnownFile
-from tsuzuki.collectors.codeindex.roots import real_path, usable_root
-from tsuzuki.collectors.codeindex.scan import scan_tree
 from tsuzuki.collectors.codeindex.service.builds import Builds
+from tsuzuki.collectors.codeindex.tree.roots import real_path, usable_root
+from tsuzuki.collectors.codeindex.tree.scan import scan_tree
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.verification import Comparison, FaultKind, Verified
 from tsuzuki.wiring.collector import VerifyContext
