@@ -42,7 +42,7 @@ class VerificationRuns(ActingService):
         self._define_job()
         arguments = {"parts": [*parts], "days": days, "calls": calls}
         request = Request(job=JOB_NAME, arguments=arguments, idempotency_key=idempotency_key)
-        return self._runs.acting_as(self._actor).start(request)
+        return self._runs.acting_as(self._actor).submit(request, audited=True)
 
     def find(self, *, before_id: int | None = None, limit: int = 50) -> list[Run]:
         """Runs of verification jobs, newest first."""
