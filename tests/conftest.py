@@ -4,6 +4,7 @@ import logging
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
@@ -14,11 +15,16 @@ from support.moving_clock import MovingClock
 from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database
 
+if TYPE_CHECKING:
+    from support.chromium import OneChromium
+
 use_memory()
 # The same examples in every run, so that a change is judged by what it changed; `make test-full` draws new ones.
 hypothesis.settings.register_profile("same", derandomize=True)
 hypothesis.settings.register_profile("new", derandomize=False, print_blob=True)
 hypothesis.settings.load_profile("same")
+
+pytest_plugins = ["support.suite"]
 
 DIALECTS = ["sqlite", "postgresql"]
 
@@ -48,6 +54,15 @@ def postgres() -> Iterator[PostgresServer]:
 @pytest.fixture(scope="session")
 def sqlite_folder(tmp_path_factory: pytest.TempPathFactory) -> SqliteFolder:
     return SqliteFolder(tmp_path_factory.mktemp("sqlite"))
+
+
+@pytest.fixture(scope="session")
+def one_chromium() -> Iterator["OneChromium"]:
+    from support.chromium import OneChromium  # noqa: PLC0415 -- most test processes need no browser
+
+    chromium = OneChromium()
+    yield chromium
+    chromium.close()
 
 
 @pytest.fixture(params=DIALECTS)
