@@ -12,6 +12,7 @@ import pytest
 from support.databases import PostgresServer, SqliteFolder, opened
 from support.memory_folder import use_memory
 from support.moving_clock import MovingClock
+from support.open_sites import put_back_after
 from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database
 
@@ -42,6 +43,12 @@ def _log_set_up_again() -> Iterator[None]:
     root.handlers, logging.raiseExceptions = others, raises
     threading.excepthook, sys.unraisablehook = hooks
     logging.captureWarnings(False)
+
+
+@pytest.fixture(autouse=True)
+def _shared_sites_as_they_were() -> Iterator[None]:
+    with put_back_after():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -36,9 +36,11 @@ def test_progress_only_rises(mode: str, tmp_path: Path, monkeypatch: pytest.Monk
     root = make_tree(tmp_path / "tree")
     state = ServerState(environ={FOLDER_VARIABLE: str(tmp_path / "indexes")}, cwd=root)
     heard: list[float] = []
+    told: list[tuple[int, float | None, str | None]] = []
 
-    async def hear(progress: float, _total: float | None, _message: str | None) -> None:
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
         heard.append(progress)
+        told.append((int(progress), total, message))
         if len(heard) >= NOTES_WANTED:
             heard_enough.set()
 
@@ -53,3 +55,5 @@ def test_progress_only_rises(mode: str, tmp_path: Path, monkeypatch: pytest.Monk
     assert " completed: 5 of 5 files" in str(result)
     assert len(heard) >= NOTES_WANTED
     assert heard == sorted({*heard})
+    assert (5, "5 of 5 files") in {(count, words) for count, _, words in told}
+    assert {total for count, total, _ in told if count == 0} == {5}

@@ -102,7 +102,8 @@ class _File:
     def _without(
         self, kind: str, call: ast.Call, part: ast.expr | ast.keyword, statement: ast.stmt
     ) -> Mutant:
-        parts = [self._text(one) for one in (*call.args, *call.keywords) if one is not part]
+        given: list[Placed] = [*call.args, *call.keywords]
+        parts = [self._text(one) for one in given if one is not part]
         return self._new(kind, statement, call, f"{self._text(call.func)}({', '.join(parts)})")
 
     def _text(self, node: Placed) -> str:
