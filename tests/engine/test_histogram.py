@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Histogram
 
-from tsuzuki.engine.histogram import BatchHistogram
+from tsuzuki.engine.metrics import BatchHistogram
 
 BUCKETS = (0.005, 0.1, 1, 60)
 

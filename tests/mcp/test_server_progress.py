@@ -3,17 +3,19 @@
 import asyncio
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from mcp.client.client import Client
 
 from support.mcp_session import FOLDER_VARIABLE, make_tree
-from tsuzuki.collectors.codeindex.build import Builder
-from tsuzuki.collectors.codeindex.build_job import BuildJob
+from tsuzuki.collectors.codeindex.builds.builder import Builder
+from tsuzuki.collectors.codeindex.builds.job import BuildJob
 from tsuzuki.mcp import server as server_module
 from tsuzuki.mcp.presets import presets
-from tsuzuki.mcp.server import PROGRESS_SECONDS, ToolServer
-from tsuzuki.mcp.tool import ServerState
+from tsuzuki.mcp.server import PROGRESS_SECONDS, ToolServer, tell_progress
+from tsuzuki.mcp.tool import Progress, ServerState
 
 NOTES_WANTED = 4
 
@@ -36,11 +38,9 @@ def test_progress_only_rises(mode: str, tmp_path: Path, monkeypatch: pytest.Monk
     root = make_tree(tmp_path / "tree")
     state = ServerState(environ={FOLDER_VARIABLE: str(tmp_path / "indexes")}, cwd=root)
     heard: list[float] = []
-    told: list[tuple[int, float | None, str | None]] = []
 
-    async def hear(progress: float, total: float | None, message: str | None) -> None:
+    async def hear(progress: float, _total: float | None, _message: str | None) -> None:
         heard.append(progress)
-        told.append((int(progress), total, message))
         if len(heard) >= NOTES_WANTED:
             heard_enough.set()
 
@@ -55,5 +55,25 @@ def test_progress_only_rises(mode: str, tmp_path: Path, monkeypatch: pytest.Monk
     assert " completed: 5 of 5 files" in str(result)
     assert len(heard) >= NOTES_WANTED
     assert heard == sorted({*heard})
-    assert (5, "5 of 5 files") in {(count, words) for count, _, words in told}
-    assert {total for count, total, _ in told if count == 0} == {5}
+
+
+def test_a_note_has_count_total_and_words_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "PROGRESS_SECONDS", 0.001)
+    progress, told = Progress(), list[tuple[float, float | None, str]]()
+
+    class Heard(Exception):
+        pass
+
+    async def report(count: float, total: float | None, words: str) -> None:
+        told.append((count, total, words))
+        if len(told) == 1:
+            progress.report(3, 7, "3 of 7 files")
+        elif len(told) == 2:
+            progress.report(8, 7, "8 of 7 files")
+        else:
+            raise Heard
+
+    session: Any = SimpleNamespace(report_progress=report)
+    with pytest.raises(Heard):
+        asyncio.run(tell_progress(session, progress))
+    assert told == [(0.001, None, "0 s"), (3, 7, "3 of 7 files"), (8, None, "8 of 7 files")]

@@ -36,8 +36,8 @@ FILTERS = {
 """Functions that assemble a statement from a filter, and send it by `Connection.execute`."""
 
 DEFINING = {
-    "collectors/feeds/item_triggers.py: add_missing",
-    "collectors/feeds/item_triggers.py: create",
+    "collectors/feeds/items/triggers.py: add_missing",
+    "collectors/feeds/items/triggers.py: create",
     "store/schema/takeover.py: _Existing",
     "store/schema/takeover.py: _continue_numbers",
 }
@@ -67,7 +67,7 @@ WRITTEN_SQL = {
     "collectors/commits/queries/pages.py",
     "collectors/commits/queries/statistics.py",
     "collectors/commits/tables.py",
-    "collectors/feeds/item_triggers.py",
+    "collectors/feeds/items/triggers.py",
     "store/inspection.py",
     "store/runs/changes.py",
     "store/schema/takeover.py",

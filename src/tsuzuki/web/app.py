@@ -34,7 +34,7 @@ from tsuzuki.web.api import (
 from tsuzuki.web.direct_start import DirectStart
 from tsuzuki.web.pages import assets
 from tsuzuki.web.pages.errors import error_page, wants_page
-from tsuzuki.web.pages.site import include_pages
+from tsuzuki.web.pages.screens import include_pages
 from tsuzuki.web.problems import RequestError, problem_response
 from tsuzuki.web.route import unexpected
 from tsuzuki.web.route_table import RouteTable

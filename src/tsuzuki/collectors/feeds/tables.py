@@ -39,7 +39,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
-from tsuzuki.collectors.feeds import item_triggers
+from tsuzuki.collectors.feeds.items import triggers
 from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.store.schema.migrate import Component
 from tsuzuki.store.schema.tables import NAMES, one_of, partial_index
@@ -354,7 +354,7 @@ feed_accounts = Table(
 @event.listens_for(waiting_items, "after_create")
 def _create_triggers(_table: Table, connection: Connection, **_options: Any) -> None:
     """With the table, wherever it is created from its definition. Migrations do it themselves."""
-    item_triggers.create(connection)
+    triggers.create(connection)
 
 
 def _former_tables() -> FormerTables:

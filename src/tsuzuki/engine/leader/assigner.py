@@ -17,8 +17,7 @@ from typing import Protocol
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination
 from tsuzuki.engine.leader.bulk_canceler import KnownCancels
 from tsuzuki.engine.leader.group_search import GroupSearch
-from tsuzuki.engine.leader.placement import Placement
-from tsuzuki.engine.leader.selection import Selection
+from tsuzuki.engine.leader.placement import Placement, Selection
 from tsuzuki.engine.worker.local_leader import NOT_REFILLED, Refill, Refilled, Starting
 from tsuzuki.engine.worker.local_start import LocalStart
 from tsuzuki.model.job import Job, JobEdition

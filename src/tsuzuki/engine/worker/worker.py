@@ -30,7 +30,6 @@ from tsuzuki.engine.worker.identity import WorkerIdentity, register
 from tsuzuki.engine.worker.local_leader import LocalLeader, NoLocalLeader, Refill
 from tsuzuki.engine.worker.local_start import LocalStart, load_tasks
 from tsuzuki.engine.worker.output_buffer import BufferedOutput, OutputBuffer, write_output
-from tsuzuki.engine.worker.ownership_check import to_stop
 from tsuzuki.engine.worker.run_end import run_end_of
 from tsuzuki.engine.worker.run_io import WorkerRunIO
 from tsuzuki.engine.worker.slots import Slots
@@ -42,8 +41,9 @@ from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import WorkOrder
 from tsuzuki.model.settings import EngineSettings
+from tsuzuki.model.states import Reason
 from tsuzuki.store import jobs, workers
-from tsuzuki.store.runs import moves, ownership
+from tsuzuki.store.runs import cancel_requests, moves, ownership
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
@@ -437,3 +437,25 @@ class Worker:
 
     def _may_be_unconfirmed(self) -> bool:
         return self._clock.monotonic() < self._reconcile_until
+
+
+def to_stop(
+    connection: Connection, tasks: Sequence[Task], *, worker_id: str
+) -> list[tuple[Task, StopCause]]:
+    """Those of the tasks that are to be stopped, each with the cause: checked with each poll.
+
+    A run is lost when an operator canceled it, when the leader replaced it, or when the leader failed it because this
+    worker was silent. The worker then stops it, and writes nothing for it. If its handler held its row at that moment,
+    the cancel is only requested: the worker stops it, and stores that it was canceled.
+    """
+    believed = [task.started for task in tasks]
+    if not believed or ownership.owns_exactly(connection, worker_id=worker_id, runs=believed):
+        return []
+    owned = ownership.still_owned(connection, worker_id=worker_id, runs=believed)
+    requested = cancel_requests.of_runs(connection, owned)
+    causes = {
+        run_id: StopCause.REPLACED if one.reason is Reason.REPLACED else StopCause.CANCELED
+        for run_id, one in requested.items()
+    }
+    causes |= {run.id: StopCause.FENCED for run in believed if run.id not in owned}
+    return [(task, causes[task.started.id]) for task in tasks if task.started.id in causes]

@@ -20,8 +20,8 @@ from sqlalchemy import (
     update,
 )
 
-from tsuzuki.collectors.feeds import item_triggers
-from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
+from tsuzuki.collectors.feeds.items import triggers
+from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.tables import items
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.store.schema.takeover import CODE, FormerTable, FormerTables
@@ -103,7 +103,7 @@ def _require_states(connection: Connection, name: str) -> None:
 
 
 def _fill(connection: Connection, _now: datetime) -> None:
-    item_triggers.add_missing(connection)
+    triggers.add_missing(connection)
 
 
 def _write_times(connection: Connection) -> None:

@@ -5,7 +5,7 @@ Such an item has no feed until a run gives it to one, so the feed of a waiting i
 
 from alembic import op
 
-from tsuzuki.collectors.feeds import item_triggers
+from tsuzuki.collectors.feeds.items import triggers
 
 revision = "feeds_0004"
 down_revision = "feeds_0003"
@@ -19,14 +19,14 @@ def upgrade() -> None:
     connection = op.get_bind()
     if connection.dialect.name == "sqlite":
         allow_no_feed_in_sqlite()
-        form = item_triggers.time_text
+        form = triggers.time_text
         # In one statement: a CHECK compares two of them.
         times = ", ".join(f"{name} = coalesce({form(name)}, {name})" for name in TIMES)
         connection.exec_driver_sql(f"UPDATE items SET {times}")
     else:
         op.alter_column("waiting_items", "feed_id", nullable=True)
-    item_triggers.add_missing(connection)
-    item_triggers.create(connection)
+    triggers.add_missing(connection)
+    triggers.create(connection)
 
 
 def allow_no_feed_in_sqlite() -> None:
