@@ -43,25 +43,15 @@ def test_modules(changed: Iterable[Path], users: Users) -> list[Path]:
 
 
 def _entries(path: Path) -> Iterator[Path]:
-    """Where the search begins for a changed file."""
+    """Where the search begins for a changed file: there, and at the tests that have its name."""
+    yield from sorted((ROOT / "tests").rglob(f"test_{path.stem}*.py"))
     if path.suffix == ".py":
         yield path
-        if (mirror := _mirror(path)) is not None:
-            yield from sorted(mirror)
         return
     for python in _python_files():
         if path.name in python.read_text(encoding="utf-8"):
             yield python
     yield from (one for folder in path.parents[:2] for one in sorted(folder.glob("*.py")))
-
-
-def _mirror(path: Path) -> Iterable[Path] | None:
-    """The tests of a module have its path below `tests`."""
-    source = ROOT / "src" / "tsuzuki"
-    if not path.is_relative_to(source):
-        return None
-    place = ROOT / "tests" / path.relative_to(source).parent
-    return place.glob(f"test_{path.stem}*.py")
 
 
 def _python_files() -> list[Path]:

@@ -23,6 +23,10 @@ def users_of_files(root: Path = ROOT) -> Users:
     for name, path in modules.items():
         for used in _used(ast.parse(path.read_text(encoding="utf-8")), name, path, modules):
             users[used].add(path)
+    for path in modules.values():
+        package = path.parent / "__init__.py"
+        if not users[path] and package.exists():  # loaded by its name
+            users[path].add(package)
     for conftest in (root / "tests").rglob("conftest.py"):
         users[conftest].update(conftest.parent.rglob("test_*.py"))
     return {path: frozenset(found - {path}) for path, found in users.items()}

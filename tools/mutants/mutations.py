@@ -66,7 +66,7 @@ class _File:
             case ast.If(test=test) | ast.While(test=test) if not isinstance(test, ast.Constant):
                 yield self._new("negated condition", statement, test, f"not ({self._text(test)})")
         match statement:
-            case ast.If(body=[ast.Return() | ast.Continue() | ast.Raise() as leave], orelse=[]):
+            case ast.If(body=[ast.Return() | ast.Continue() | ast.Raise() as leave]):
                 yield self._new("dropped early return", statement, leave, "pass")
             case ast.Expr(value=ast.Call() | ast.Await()) | ast.AugAssign():
                 yield self._new("dropped statement", statement, statement, "pass")
