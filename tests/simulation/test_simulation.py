@@ -14,6 +14,8 @@ from simulation.faults import Scenario
 from simulation.scenarios import NAMED, SCENARIOS, scenario_named, seeds_of
 from simulation.world import simulate
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 DRAWN_EACH = {scenario.name: 60 for scenario in SCENARIOS} | {

@@ -86,6 +86,9 @@ def _tell(config: pytest.Config, line: str) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     seed: int = config.option.seed
+    for item in items:
+        if "one_chromium" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
     if config.option.one_database:
         left_out = twins_left_out(items, seed)
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
