@@ -27,16 +27,16 @@ from tsuzuki.model.errors import Conflict, Fenced
 
 STOP_AFTER_FIRST_COMMIT = """
 import pathlib, sys, threading
-from tsuzuki.collectors.codeindex import build
+from tsuzuki.collectors.codeindex.builds import builder
 from tsuzuki.collectors.codeindex.service.builds import Builds
-build.COMMIT_FILES = 10
-committed = build.Builder._commit
+builder.COMMIT_FILES = 10
+committed = builder.Builder._commit
 def commit_then_stop(self):
     committed(self)
     if self._updated_files:
         print(self._updated_files, flush=True)
         threading.Event().wait()
-build.Builder._commit = commit_then_stop
+builder.Builder._commit = commit_then_stop
 builds = Builds(workers=1)
 started = builds.start(pathlib.Path(sys.argv[1]))
 builds.jobs.wait(started.id, 600)

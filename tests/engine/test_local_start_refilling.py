@@ -8,9 +8,8 @@ from support.leader_and_worker import LeaderAndWorker
 from support.rescuing import heartbeat
 from support.statement_recorder import recorded
 from support.threads import in_background
-from tsuzuki.engine.worker.local_leader import NOT_REFILLED, Refilled
+from tsuzuki.engine.local_start import NOT_REFILLED, RECONCILE_SECONDS, Refilled
 from tsuzuki.engine.worker.step import WorkerStep
-from tsuzuki.engine.worker.worker import RECONCILE_SECONDS
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.states import RunState
 

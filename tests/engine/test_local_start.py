@@ -17,7 +17,7 @@ from support.factories import (
 from support.leader_and_worker import LeaderAndWorker
 from support.statement_recorder import recorded
 from support.threads import in_background
-from tsuzuki.engine.worker.worker import RECONCILE_SECONDS
+from tsuzuki.engine.local_start import RECONCILE_SECONDS
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.states import RunState
@@ -209,7 +209,7 @@ def test_reconciling_does_not_take_a_queued_run_for_lost(pair: LeaderAndWorker) 
 
 def test_reconciling_waits_for_a_local_start_under_way(pair: LeaderAndWorker) -> None:
     """A race: in the database it runs already, and it is not in the queue yet."""
-    pair.worker._on_unknown_commit()
+    pair.worker.local_start.note_unknown_commit()
     run_id = pair.submit().id
     ticks = meanwhile(pair, pair.worker.tick)
     assert pair.lead() == 1
@@ -263,6 +263,7 @@ def test_a_worker_that_was_detached_meanwhile_gets_nothing(pair: LeaderAndWorker
         chosen = pair.assigner._choose(connection)
     with pair.database.write() as connection:
         workers.detach(connection, [WORKER])
-    with pair.worker.local_start() as local, pair.faulty_database.write() as connection:
-        assert not pair.assigner._assign(connection, local, pair.term, chosen)
+    local = pair.worker.local_start
+    with local.starting() as started, pair.faulty_database.write() as connection:
+        assert not pair.assigner._assign(connection, started, pair.term, chosen)
     assert (pair.state(run_id), pair.adopt()) == (RunState.PENDING, [])

@@ -6,7 +6,7 @@ from support.moving_clock import NOON
 from support.statement_recorder import recorded
 from support.worker_fixture import ME, WorkerFixture
 from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
-from tsuzuki.engine.worker.run_end import error_line
+from tsuzuki.engine.worker.finishing import error_line
 from tsuzuki.engine.worker.step import WorkerStep
 from tsuzuki.model.run import Started
 from tsuzuki.model.secrets import SecretMask
