@@ -52,10 +52,10 @@ define tests_beside_lint
 	tests=0; $(1) || tests=$$?; style=0; wait $$pid || style=$$?; cat "$$lint" >&2; exit $$((tests ? tests : style))
 endef
 
-test: setup ## everything a change must pass, in ten minutes on two cores
+test: setup ## everything a change must pass; the budget is ten minutes on two quiet cores
 	$(call tests_beside_lint,$(PYTEST) --one-database)
 
-test-fast: setup ## the same without the slow ones, in three minutes
+test-fast: setup ## the same without the slow ones; the budget is three minutes
 	$(call tests_beside_lint,$(PYTEST) --one-database -m "not slow and not full")
 
 test-full: setup ## everything: both databases, long soaks, many seeds, and the test documents of others, which are downloaded
