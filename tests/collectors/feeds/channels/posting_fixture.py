@@ -100,7 +100,12 @@ class PostingRun:
         return self.send(post)
 
     def send(self, post: Post) -> PostOutcome:
-        return self.posting.send(post, on_sent=self._on_sent, on_failed=self._on_failed)
+        delivery = self.posting.deliver(post)
+        with self.context.transaction() as connection:
+            outcome = self.posting.store(connection, delivery)
+        if outcome.is_first:
+            self._note(outcome)
+        return outcome
 
     def post(self, number: int, **options: Any) -> OutboxState:
         return self.send(self.intend(number, **options)).state
@@ -150,8 +155,12 @@ class PostingRun:
     def _on_sent(self, _connection: Connection, post: Post) -> None:
         self.sent.append(post.item_id)
 
-    def _on_failed(self, _connection: Connection, outcome: PostOutcome) -> None:
-        self.failed.append(outcome.post.item_id)
+    def _note(self, outcome: PostOutcome) -> None:
+        match outcome.state:
+            case OutboxState.SENT:
+                self.sent.append(outcome.post.item_id)
+            case OutboxState.REFUSED | OutboxState.UNSETTLED:
+                self.failed.append(outcome.post.item_id)
 
     def _on_freed(self, _connection: Connection, post: Post) -> None:
         self.freed.append(post.item_id)

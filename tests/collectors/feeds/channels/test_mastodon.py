@@ -1,6 +1,7 @@
 """Each post arrives at Mastodon once, whatever is lost on the way and whatever its key does there."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -76,14 +77,22 @@ def crash_after_sending(run: PostingRun) -> None:
 
 
 def crash_before_the_record(run: PostingRun) -> None:
-    def crash(_connection: object, _post: object) -> None:
+    run.posting.deliver(run.intend(NUMBER))
+
+
+def crash_before_the_commit(run: PostingRun) -> None:
+    delivery = run.posting.deliver(run.intend(NUMBER))
+    with suppress(KeyboardInterrupt), run.context.transaction() as connection:
+        run.posting.store(connection, delivery)
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        run.posting.send(run.intend(NUMBER), on_sent=crash)
 
-
-CRASHES = [crash_before_sending, crash_after_sending, crash_before_the_record]
+CRASHES = [
+    crash_before_sending,
+    crash_after_sending,
+    crash_before_the_record,
+    crash_before_the_commit,
+]
 
 
 @pytest.mark.parametrize("crash", CRASHES)

@@ -36,14 +36,6 @@ PROBE_EVERY = timedelta(hours=1)
 NOTHING_USED = Usage(cost_micros=0)
 
 
-class BudgetSpent(Exception):
-    """The call would exceed a budget; it was not made."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.sentence)
-        self.refusal = refusal
-
-
 @dataclass(frozen=True, kw_only=True)
 class Call:
     """A call that is recorded and may be made."""
@@ -105,9 +97,9 @@ class ModelCalls:
         *,
         run_id: int,
         now: datetime,
-    ) -> Call:
-        """Record a call and reserve what it may cost. It is made once this transaction is committed. Raises
-        `BudgetSpent`."""
+    ) -> Call | Refusal:
+        """Record a call and reserve what it may cost: it is made once this transaction is committed. A call that would
+        exceed a budget is refused."""
         model = self.model_of(feed)
         reserved = self._budgets.reserve(
             connection,
@@ -120,7 +112,7 @@ class ModelCalls:
             now=now,
         )
         if isinstance(reserved, Refusal):
-            raise BudgetSpent(reserved)
+            return reserved
         step_id = steps.start(
             connection,
             item_id=item.id,
