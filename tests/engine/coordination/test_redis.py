@@ -67,6 +67,16 @@ class TestHeartbeats:
         assert coordination.live_workers(["w-1"]) == frozenset()
         assert is_heard(coordination), "the next heartbeat puts it right"
 
+    def test_a_foreign_value_is_no_heartbeat_and_hides_no_other(
+        self, coordination: Coordination, server: RedisServer
+    ) -> None:
+        coordination.heartbeat("w-1", ttl_seconds=LONG_SECONDS)
+        with server.client() as client:
+            client.set("tsuzuki:worker:beat:w-2", "not ours", px=60_000)
+            client.set("tsuzuki:worker:beat:w-3", "-5", px=60_000)
+        assert coordination.live_workers(["w-1", "w-2", "w-3"]) == {"w-1"}
+        assert is_heard(coordination)
+
 
 class TestLeases:
     def test_the_first_worker_has_it_and_another_one_is_refused(

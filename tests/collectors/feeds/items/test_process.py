@@ -37,6 +37,14 @@ def test_an_article_is_screened_summarised_and_posted_once(feeds_fixture: FeedsF
     assert len(feeds_fixture.posts) == 1
 
 
+def test_the_author_of_an_article_reaches_its_post(feeds_fixture: FeedsFixture) -> None:
+    feeds_fixture.feed = {"template": "{title} by {author}\n{url}"}
+    feeds_fixture.add(authors=("Ann Lee",))
+    feeds_fixture.work()
+    (post,) = feeds_fixture.posts
+    assert post.startswith("A bridge opens by Ann Lee\n")
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
