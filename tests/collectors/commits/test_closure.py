@@ -98,7 +98,7 @@ def test_what_a_page_lacked_is_asked_for_again(
     server.faults.add(fault)
     ended = collecting.collect()
     assert server.faults.waiting == []
-    assert collecting.only(ended["run_id"]).status is ResultStatus.SUCCESS
+    assert collecting.only(ended["collection_id"]).status is ResultStatus.SUCCESS
     assert ended["new_commits"] == len(git_oracle.ids(make.folder, "main"))
     check_whole(collecting, project, make.folder)
 
@@ -111,7 +111,7 @@ def test_what_is_not_sent_again_either_fails_the_target_and_comes_with_the_next_
     pages = -(-len(git_oracle.ids(make.folder, "main")) // PAGE_SIZE)
     asked = 2 if fault.headers == NO_NEXT else pages - 1
     server.faults.add(Fault(kind=FaultKind.SHORT, path=COMMITS, skip=asked, times=None))
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert result.status is ResultStatus.FAILED
     assert "at least" in str(result.error_message)
     assert head_of(collecting) is None
@@ -170,18 +170,18 @@ def test_a_parent_that_the_server_does_not_have_fails_once_and_is_noted_from_the
     collecting: Collecting, project: int, server: StandIn, make: RepositoryBuilder
 ) -> None:
     gone = cut_history(server, make.folder)
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert result.status is ResultStatus.FAILED
     assert gone[:12] in str(result.error_message)
     assert head_of(collecting) is None
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert result.status is ResultStatus.SUCCESS
     assert [note.kind for note in result.notes] == [NoteKind.PARENTS_ABSENT]
     assert head_of(collecting) == git_oracle.head(make.folder)
     stored = len(collecting.rows(project))
     make.commit("main", {"later": lines(1)}, at=1_600_000_000)
     make.write()
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert (result.status, result.new_commits_count, result.notes) == (ResultStatus.SUCCESS, 1, ())
     assert len(collecting.rows(project)) == stored + 1
 
@@ -192,7 +192,7 @@ def test_a_parent_that_was_absent_for_one_collection_only_is_collected(
     cut_history(server, make.folder)
     assert collecting.collect()["failed"] == 1
     server.faults.clear()
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert (result.status, result.notes) == (ResultStatus.SUCCESS, ())
     check_whole(collecting, project, make.folder)
 

@@ -117,8 +117,10 @@ def test_one_that_cannot_be_read_fails_nothing_and_is_read_next_time(
     collecting: Collecting, server: StandIn, fault: Fault
 ) -> None:
     server.faults.add(fault)
-    run_id = collecting.collect()["run_id"]
-    assert {one.status for one in collecting.results(run_id).values()} == {ResultStatus.SUCCESS}
+    collection_id = collecting.collect()["collection_id"]
+    assert {one.status for one in collecting.results(collection_id).values()} == {
+        ResultStatus.SUCCESS
+    }
     assert any("mailmap" in line for line in collecting.run_io.lines)
     assert kept(collecting) == []
     server.faults.clear()

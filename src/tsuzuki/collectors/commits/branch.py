@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import cast
 
-from tsuzuki.collectors.commits.bulk_context import BulkContext
 from tsuzuki.collectors.commits.closure import BranchClosure, first_of
+from tsuzuki.collectors.commits.collection_context import CollectionContext
 from tsuzuki.collectors.commits.completion import BranchCompletion
 from tsuzuki.collectors.commits.mailmap_reading import new_mailmap
 from tsuzuki.collectors.commits.queries import completions, mailmaps, projects, targets
@@ -39,10 +39,10 @@ from tsuzuki.store.sql.database import Connection
 
 
 class Branch:
-    """One target of a bulk collection. `collect` may be called again after a `SourceFailed`: it goes
+    """One target of a collection. `collect` may be called again after a `SourceFailed`: it goes
     on behind the last page that was stored."""
 
-    def __init__(self, context: BulkContext, project: Project, target: Target) -> None:
+    def __init__(self, context: CollectionContext, project: Project, target: Target) -> None:
         self._context = context
         self._project = project
         self._target = target
@@ -112,7 +112,9 @@ class Branch:
             if state.head is None and state.wanted is None and wanted.since is None:
                 completions.start_empty(connection, self._target)
             with completions.kept_complete(connection, self._target):
-                targets.start_range(connection, self._target, wanted, run_id=self._context.run_id)
+                targets.start_range(
+                    connection, self._target, wanted, collection_id=self._context.collection_id
+                )
             self._keep_notes(connection)
         return wanted, None
 
@@ -219,9 +221,13 @@ class Branch:
                 else:
                     mark = targets.WALKED if page.is_last else page.mark
                     targets.turn_page(
-                        connection, target, mark=mark, added=added, run_id=context.run_id
+                        connection,
+                        target,
+                        mark=mark,
+                        added=added,
+                        collection_id=context.collection_id,
                     )
-            add_date_notes(connection, context.run_id, target, page.date_notes)
+            add_date_notes(connection, context.collection_id, target, page.date_notes)
             if is_finished and ends:
                 self._settle_if_whole(connection)
         return is_finished
@@ -234,7 +240,7 @@ class Branch:
             self._target,
             head=wanted.new,
             added=added,
-            run_id=self._context.run_id,
+            collection_id=self._context.collection_id,
             now=self._context.clock.now(),
             is_proved=is_proved,
         )
@@ -358,7 +364,7 @@ class Branch:
         if self._mailmap is not None:
             head, text = self._mailmap
             mailmaps.put(connection, self._project.project_id, head=head, content=text)
-        added = targets.added_in(connection, self._target, self._context.run_id)
+        added = targets.added_in(connection, self._target, self._context.collection_id)
         self._keep_notes(connection)
         self._context.settle(connection, self._target, Settled(new_commits=added))
         self._is_settled = True
@@ -366,7 +372,7 @@ class Branch:
     def _keep_notes(self, connection: Connection) -> None:
         """Store them with the range they are about: a crash before its last page loses none."""
         notes = [Note(kind=kind, sentence=text) for kind, text in self._notes.items()]
-        add_notes(connection, self._context.run_id, self._target, notes)
+        add_notes(connection, self._context.collection_id, self._target, notes)
 
     def _follow_default(self, connection: Connection, branch: str) -> None:
         projects.move_default(connection, self._project.project_id, branch)

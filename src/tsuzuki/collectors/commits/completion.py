@@ -11,8 +11,8 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from typing import cast
 
-from tsuzuki.collectors.commits.bulk_context import BulkContext
 from tsuzuki.collectors.commits.closure import left_out
+from tsuzuki.collectors.commits.collection_context import CollectionContext
 from tsuzuki.collectors.commits.queries import closure, completions
 from tsuzuki.collectors.commits.queries.details import PathIds, has_incomplete
 from tsuzuki.collectors.commits.queries.pages import complete_page
@@ -34,7 +34,7 @@ class BranchCompletion:
 
     def __init__(
         self,
-        context: BulkContext,
+        context: CollectionContext,
         project: Project,
         target: Target,
         path_ids: PathIds,

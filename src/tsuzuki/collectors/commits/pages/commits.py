@@ -15,7 +15,7 @@ from tsuzuki.collectors.commits.api.commits import (
     commits_service,
     target_out,
 )
-from tsuzuki.collectors.commits.service.bulk_runs import Summary
+from tsuzuki.collectors.commits.service.collections import Summary
 from tsuzuki.collectors.commits.service.commits import TargetView
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import TsuzukiError
@@ -73,7 +73,9 @@ def find_targets(context: PageContext, query: TargetsQuery) -> ListPage[TargetRo
 @screen.page("/commits", right=Right.COLLECTORS_READ, template="screens/commits.html", shared=True)
 def commits_page(context: Page, query: Annotated[TargetsQuery, Query()]) -> CommitsView:
     page = find_targets(context, query)
-    newest = [collection_row(one) for one in commits_service(context).bulk_runs.runs(limit=2)]
+    newest = [
+        collection_row(one) for one in commits_service(context).collections.summaries(limit=2)
+    ]
     return CommitsView(
         targets=page.items,
         next_cursor=page.next_cursor,

@@ -21,7 +21,10 @@ def run_effects(context: PageContext, run: Run) -> RunEffects:
 def _collection(run: Run) -> str | None:
     """The id of the collection that the run started or was asked for."""
     match run.result, run.arguments:
-        case ({"run_id": str(found), "targets": int()}, _) | (_, {"run_id": str(found)}):
+        case ({"collection_id": str(found), "targets": int()}, _) | (
+            _,
+            {"collection_id": str(found)},
+        ):
             return found
         case _:
             return None
