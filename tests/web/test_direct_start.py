@@ -1,6 +1,5 @@
 """The start of a run is answered directly, and exactly as by its route. Another type of JSON goes by the route."""
 
-import asyncio
 from typing import Any
 from urllib.parse import quote
 
@@ -8,7 +7,6 @@ import pytest
 
 from support.web_client import SESSION_COOKIE, Client, HttpAnswer
 from tsuzuki.web.api import runs
-from tsuzuki.web.connection import JoinedWrites
 
 DIRECT = "application/json"
 BY_THE_ROUTE = "application/other+json"
@@ -103,51 +101,3 @@ def test_the_endpoint_is_called_for_another_type_of_json_only(
     monkeypatch.setattr(runs.START.dependant, "call", fail)
     assert start(client, DIRECT).status == 201
     assert start(client, BY_THE_ROUTE).status == 500
-
-
-class Recorded(asyncio.Transport):
-    def __init__(self) -> None:
-        super().__init__()
-        self.did: list[bytes | str] = []
-
-    def write(self, data: Any) -> None:
-        self.did.append(bytes(data))
-
-    def close(self) -> None:
-        self.did.append("close")
-
-    def abort(self) -> None:
-        self.did.append("abort")
-
-
-def recorded(*steps: bytes | str) -> list[bytes | str]:
-    """What a transport is told, if these are the steps; `turn` is one of the event loop."""
-
-    async def take() -> list[bytes | str]:
-        below = Recorded()
-        joined = JoinedWrites(below, asyncio.get_running_loop())
-        for step in steps:
-            if isinstance(step, bytes):
-                joined.write(step)
-            elif step == "turn":
-                await asyncio.sleep(0)
-            else:
-                getattr(joined, step)()
-        return below.did
-
-    return asyncio.run(take())
-
-
-HEAD = b"HTTP/1.1 200 OK\r\n\r\n"
-
-
-def test_a_head_is_sent_with_what_follows_it_and_alone_if_nothing_does() -> None:
-    assert recorded(HEAD, b"body", b"", "turn") == [HEAD + b"body"]
-    assert recorded(HEAD, "turn", b"later", b"more") == [HEAD, b"later", b"more"]
-    assert recorded(HEAD, b"", b"") == [HEAD]
-    assert recorded(HEAD, b"a", HEAD, b"b", "turn") == [HEAD + b"a", HEAD + b"b"]
-
-
-def test_a_head_is_sent_before_a_close_and_not_after_an_abort() -> None:
-    assert recorded(HEAD, "close", "turn") == [HEAD, "close"]
-    assert recorded(HEAD, "abort", "turn") == ["abort"]

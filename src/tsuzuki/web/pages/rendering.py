@@ -7,8 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from fastapi import Response
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, nodes
-from jinja2.visitor import NodeTransformer
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from tsuzuki.web.pages.ansi import parts_of
@@ -21,33 +20,6 @@ from tsuzuki.web.pages.language import LANGUAGES, translations
 from tsuzuki.web.pages.links import path_part
 from tsuzuki.web.pages.viewer import FRAGMENT_HEADER, Viewer
 from tsuzuki.web.pages.words import WORDS, Word, refusal_title
-
-TRANSLATE = "_"
-
-
-class ConstantWords(Environment):
-    """Translates the words of a template when it is compiled: there is one environment for each language. A list says
-    the same words in each row: `_("Run")` without values is written into the compiled template, and a sentence with
-    values is translated when it is rendered."""
-
-    def _generate(self, source: nodes.Template, *about: Any, **options: Any) -> str:
-        translated = _Translation(self.globals[TRANSLATE]).visit(source)
-        return super()._generate(translated, *about, **options)
-
-
-class _Translation(NodeTransformer):
-    def __init__(self, translate: Any) -> None:
-        self._translate = translate
-
-    def visit_Call(self, node: nodes.Call) -> nodes.Node:  # noqa: N802 - a visitor is named after its node
-        match node:
-            case nodes.Call(
-                node=nodes.Name(name="_"), args=[nodes.Const(value=str() as text)], kwargs=[]
-            ) if node.dyn_args is None and node.dyn_kwargs is None:
-                word = nodes.Const(str(self._translate(text)), lineno=node.lineno)
-                return nodes.MarkSafe(word, lineno=node.lineno)
-        return self.generic_visit(node)
-
 
 COMPRESSED_MIN_BYTES = 1000
 COMPRESSION_LEVEL = 4
@@ -78,7 +50,7 @@ HEADERS = {
 @cache
 def environment(language: str) -> Environment:
     """Templates with the words of a language."""
-    built = ConstantWords(
+    built = Environment(
         loader=FileSystemLoader(folders("templates")),
         autoescape=True,
         undefined=StrictUndefined,
