@@ -18,7 +18,7 @@ from tsuzuki.outward.errors import (
     SourceUnavailable,
 )
 from tsuzuki.outward.http import HttpClient, HttpResponse, checked_base_url
-from tsuzuki.sandbox.exchange import Application, Request, Response, json_response
+from tsuzuki.sandbox.exchange import Application, Response, StandInRequest, json_response
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.server import StandIn
 
@@ -26,7 +26,7 @@ SECRET = "s3cret-key"
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
-def echo(request: Request) -> Response:
+def echo(request: StandInRequest) -> Response:
     return json_response({"query": request.query})
 
 
@@ -52,9 +52,9 @@ def test_an_answer_comes_whole(server: StandIn) -> None:
 
 
 def test_a_document_is_posted_once_with_the_given_headers() -> None:
-    seen: list[Request] = []
+    seen: list[StandInRequest] = []
 
-    def keep(request: Request) -> Response:
+    def keep(request: StandInRequest) -> Response:
         seen.append(request)
         return json_response({"n": len(seen)}, status=201)
 

@@ -15,7 +15,7 @@ import pytest
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.outward.errors import SourceRefused, SourceUnavailable
 from tsuzuki.outward.safe_download import AddressRefused, SafeDownloader, TooLarge
-from tsuzuki.sandbox.exchange import Request, Response, Stream
+from tsuzuki.sandbox.exchange import Response, StandInRequest, Stream
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.server import StandIn
 
@@ -24,7 +24,7 @@ PUBLIC = "93.184.215.14"
 MEGABYTE = 1_000_000
 
 
-def page(request: Request) -> Response:
+def page(request: StandInRequest) -> Response:
     return Response(body=b"hello", content_type='Text/HTML; Charset="Shift_JIS"')
 
 
@@ -45,10 +45,10 @@ def downloader(**options: object) -> SafeDownloader:
     return SafeDownloader(**{**base, **options})  # type: ignore[arg-type]
 
 
-def redirects(*targets: str, status: int = 302) -> Callable[[Request], Response]:
+def redirects(*targets: str, status: int = 302) -> Callable[[StandInRequest], Response]:
     """`/0` leads to the first target, `/1` to the second."""
 
-    def answer(request: Request) -> Response:
+    def answer(request: StandInRequest) -> Response:
         number = request.path.lstrip("/")
         if not number.isdigit() or int(number) >= len(targets):
             return page(request)
@@ -261,7 +261,7 @@ def test_redirects_are_followed_and_permanent_ones_told(server: StandIn) -> None
 
 
 def test_a_temporary_redirect_ends_what_is_permanent(server: StandIn) -> None:
-    def answer(request: Request) -> Response:
+    def answer(request: StandInRequest) -> Response:
         places = {"/0": (301, "/1"), "/1": (302, "/2"), "/2": (301, "/end")}
         if request.path not in places:
             return page(request)

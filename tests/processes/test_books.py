@@ -11,7 +11,7 @@ from tsuzuki.collectors.books.queries import outbox
 from tsuzuki.collectors.books.queries.books import BookFilter, find
 from tsuzuki.collectors.books.queries.cursors import list_collect_cursors
 from tsuzuki.collectors.books.sandbox.google_books import GoogleBooks, volumes
-from tsuzuki.collectors.books.sandbox.smtp import MailServer, Step
+from tsuzuki.collectors.books.sandbox.smtp import MailServer, SmtpStep
 from tsuzuki.collectors.books.tables import COMPONENT
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
@@ -136,7 +136,7 @@ def test_two_processes_of_one_job_never_fetch_the_same_page(
 def test_a_sender_killed_while_the_server_answers_sends_no_second_mail(
     shop: Database, daemons: Daemons, runs: Runs, mail_server: MailServer
 ) -> None:
-    mail_server.fail_at(Step.HANG)
+    mail_server.fail_at(SmtpStep.HANG)
     first = daemons.start("up")
     run_id = runs.submit(Request(job="letters")).run_id
     assert mail_server.taken.wait(120)

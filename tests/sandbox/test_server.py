@@ -10,35 +10,35 @@ from urllib.parse import urlsplit
 import pytest
 
 from support.daemons import eventually
-from tsuzuki.sandbox.exchange import Request, Response, Route, Router, Stream, json_response
+from tsuzuki.sandbox.exchange import Response, Route, Router, StandInRequest, Stream, json_response
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.server import StandIn
 
 
-def greet(request: Request) -> Response:
+def greet(request: StandInRequest) -> Response:
     return json_response({"name": request.params["name"], "query": dict(request.query)})
 
 
-def numbers(request: Request) -> Response:
+def numbers(request: StandInRequest) -> Response:
     page = int(request.query.get("page", "1"))
     return json_response([10 * page, 10 * page + 1, 10 * page + 2], headers={"X-Next-Page": "2"})
 
 
-def fail(request: Request) -> Response:
+def fail(request: StandInRequest) -> Response:
     raise RuntimeError(request.path)
 
 
-def count_up(request: Request) -> Response:
+def count_up(request: StandInRequest) -> Response:
     stream = Stream(chunks=lambda: (b"%d," % number for number in range(3)))
     length = 6 if request.query.get("length") else None
     return Response(stream=replace(stream, length=length), content_type="")
 
 
-def unchanged(request: Request) -> Response:
+def unchanged(request: StandInRequest) -> Response:
     return Response(status=304, headers={"ETag": '"1"'}, body=b"never sent")
 
 
-def missing(request: Request) -> Response:
+def missing(request: StandInRequest) -> Response:
     return json_response({"message": "404 Not Found"}, status=404)
 
 

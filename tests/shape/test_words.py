@@ -6,6 +6,7 @@ inside longer names too.
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +31,9 @@ ALLOWED = {
     "rate_limit_patience": "a key of tsuzuki.yaml",
 }
 """Retired words that people or stored data know."""
+
+SHARED_CLASS_NAMES: dict[str, str] = {}
+"""Names that several public classes may have, with the reason, such as a convention of all collectors."""
 
 CLASS = re.compile(r"^\s*class (\w+)", re.MULTILINE)
 GLOSSARY_WORDS_MIN = 30
@@ -134,3 +138,20 @@ def test_the_glossary_explains_each_word_once_in_one_line() -> None:
     words = [word for word, _ in rows]
     assert len(words) >= GLOSSARY_WORDS_MIN
     assert words == sorted(set(words))
+
+
+def public_classes() -> Iterator[tuple[str, str]]:
+    """Each public class at the top of a module of the product, and the module."""
+    for path in checked(".py", folders=("src",)):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                yield node.name, path.relative_to(ROOT).as_posix()
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    modules = defaultdict(list)
+    for name, module in public_classes():
+        modules[name].append(module)
+    shared = {name: where for name, where in modules.items() if len(where) > 1}
+    assert {name: where for name, where in shared.items() if name not in SHARED_CLASS_NAMES} == {}
+    assert SHARED_CLASS_NAMES.keys() <= shared.keys()

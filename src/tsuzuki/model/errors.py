@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class FilePlace:
     """The position of an error in a file. Lines and columns count from 1."""
 
     file: str
@@ -54,7 +54,7 @@ class TsuzukiError(Exception):
         message: str,
         *,
         hint: str | None = None,
-        place: Place | None = None,
+        place: FilePlace | None = None,
         retry_after_seconds: float | None = None,
         code: str | None = None,
     ) -> None:

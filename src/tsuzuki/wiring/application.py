@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tsuzuki.config import Configuration, load_configuration
-from tsuzuki.engine.role import Role
+from tsuzuki.engine.role import ProcessRole
 from tsuzuki.model.access import OwnerMode, Principal
 from tsuzuki.model.access import Role as AccessRole
 from tsuzuki.model.clock import Clock, SystemClock
@@ -271,7 +271,7 @@ def _diagnosis(resources: Resources, **services: Any) -> Diagnosis:
     )
 
 
-def _build_engine(resources: Resources, role: Role, functions: Functions) -> "Engine":
+def _build_engine(resources: Resources, role: ProcessRole, functions: Functions) -> "Engine":
     from tsuzuki.wiring.engine import build_engine  # noqa: PLC0415 -- slow to load, and most commands need none
 
     return build_engine(resources, role, functions)

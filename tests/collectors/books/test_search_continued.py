@@ -11,11 +11,11 @@ from tsuzuki.collectors.books import quota
 from tsuzuki.collectors.books.collect import collect
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.queries.cursors import reset_collect_cursors_by_job
-from tsuzuki.collectors.books.query_set import Search, compute_query_set_hash
+from tsuzuki.collectors.books.query_set import BookSearch, compute_query_set_hash
 from tsuzuki.collectors.books.quota import CLOCKS_DIFFER
 from tsuzuki.collectors.books.sandbox.google_books import error_fault, old_limit_error, volumes
 from tsuzuki.collectors.books.search import Collected, SearchCollection
-from tsuzuki.collectors.books.source import Page
+from tsuzuki.collectors.books.source import BookPage
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.cursor import StopReason
 from tsuzuki.model.errors import Conflict
@@ -281,7 +281,7 @@ class RefusingSource:
         self.clock, self.seconds = clock, seconds
         self.requests = 0
 
-    def page(self, _search: Search, *, day_ends_at: datetime, **_where: int) -> Page:
+    def page(self, _search: BookSearch, *, day_ends_at: datetime, **_where: int) -> BookPage:
         self.requests += 1
         self.clock.advance(self.seconds)
         raise OutOfQuota("enough", until=day_ends_at)

@@ -148,9 +148,11 @@ def test_a_target_is_settled_once(collecting: Collecting) -> None:
     target, now = Target(1, "main"), collecting.database.clock.now()
     with collecting.database.write() as connection:
         run_id = str(RUN["run_id"])
-        settled = ledger.Settled(new_commits=1)
+        settled = ledger.SettledTarget(new_commits=1)
         assert ledger.settle(connection, run_id, target, settled, now=now)
-        assert not ledger.settle(connection, run_id, target, ledger.Settled(error="no"), now=now)
+        assert not ledger.settle(
+            connection, run_id, target, ledger.SettledTarget(error="no"), now=now
+        )
     assert collecting.ask("SELECT success_count, failed_count FROM bulk_collection_runs") == [
         (1, 0)
     ]

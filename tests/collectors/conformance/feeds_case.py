@@ -14,7 +14,7 @@ from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Feed, FeedSite
 from tsuzuki.collectors.feeds.sandbox.gemini import Gemini
 from tsuzuki.collectors.feeds.sandbox.mastodon import mastodon
 from tsuzuki.collectors.feeds.tables import COMPONENT
-from tsuzuki.sandbox.exchange import Request, Response
+from tsuzuki.sandbox.exchange import Response, StandInRequest
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.sql.database import Database
@@ -204,5 +204,5 @@ class ItemsCase(FeedsCase):
             one.stop()
 
 
-def _accept(_request: Request) -> Response:
+def _accept(_request: StandInRequest) -> Response:
     return Response(status=204)

@@ -10,7 +10,7 @@ from tsuzuki.engine.wakeups.listener import WakeUpListener
 from tsuzuki.engine.wakeups.wakeup import ProcessWakeUps
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.store.sql.database import Database
-from tsuzuki.store.wakeups.channels import ALL_CHANNELS, Channel
+from tsuzuki.store.wakeups.channels import ALL_CHANNELS, WakeupChannel
 
 
 class ScriptedListener:
@@ -50,7 +50,7 @@ def test_a_new_listener_wakes_every_loop_and_then_what_it_hears(
     database: Database, wakeups: ProcessWakeUps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A wake-up that was sent before it listened would be lost otherwise."""
-    listen_to(monkeypatch, ScriptedListener((), {Channel.WORKERS}))
+    listen_to(monkeypatch, ScriptedListener((), {WakeupChannel.WORKERS}))
     listener = WakeUpListener(database=database, wakeups=wakeups, channels=ALL_CHANNELS)
     assert not listener.is_open
     listener.step()

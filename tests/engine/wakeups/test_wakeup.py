@@ -4,7 +4,7 @@ import pytest
 
 from support.moving_clock import MovingClock
 from tsuzuki.engine.wakeups.wakeup import ProcessWakeUps, WakeUp
-from tsuzuki.store.wakeups.channels import ALL_CHANNELS, Channel
+from tsuzuki.store.wakeups.channels import ALL_CHANNELS, WakeupChannel
 
 
 def test_a_wake_up_while_nothing_waits_ends_the_next_wait_at_once(clock: MovingClock) -> None:
@@ -26,8 +26,8 @@ def test_without_a_wake_up_a_wait_ends_after_its_time(clock: MovingClock) -> Non
 @pytest.mark.parametrize(
     ("names", "leader", "worker"),
     [
-        ({Channel.LEADER}, True, False),
-        ({Channel.WORKERS}, False, True),
+        ({WakeupChannel.LEADER}, True, False),
+        ({WakeupChannel.WORKERS}, False, True),
         ({"w-1"}, False, True),
         ({"w-2"}, False, False),
         (ALL_CHANNELS, True, True),
@@ -45,7 +45,7 @@ def test_a_name_wakes_the_loop_that_it_stands_for(
 def test_a_worker_that_its_own_process_wakes_was_not_called(clock: MovingClock) -> None:
     wakeups = ProcessWakeUps(clock, worker_id=lambda: "w-1")
     wakeups.worker.wake()
-    wakeups.wake({Channel.LEADER, "w-2"})
+    wakeups.wake({WakeupChannel.LEADER, "w-2"})
     assert not wakeups.take_worker_call()
     wakeups.wake({"w-1"})
     assert wakeups.take_worker_call()

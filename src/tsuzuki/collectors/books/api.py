@@ -113,7 +113,7 @@ class BooksPreview(Model):
     books: list[BookOut]
 
 
-class CollectRequest(Model):
+class CollectBooksRequest(Model):
     mail: bool = Field(True, description="Mail what is new after it, if the job does.")
 
 
@@ -238,7 +238,7 @@ def preview_books_mail(context: Context, name: JobName) -> BooksPreview:
     responses=problem_responses(404),
 )
 def collect_books(
-    context: Context, name: JobName, response: Response, body: CollectRequest | None = None
+    context: Context, name: JobName, response: Response, body: CollectBooksRequest | None = None
 ) -> RunOut:
     """Start a run that goes on with a job's collection."""
     books_service(context).require_job(name)

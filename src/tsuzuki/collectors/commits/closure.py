@@ -19,11 +19,11 @@ from tsuzuki.collectors.commits.queries.pages import store_page, stored_among
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.sources.source import (
     Commit,
+    CommitPage,
+    CommitSource,
     Lineage,
-    Page,
     Range,
     RangeLost,
-    Source,
 )
 from tsuzuki.outward.errors import SourceRefused, SourceUnavailable
 from tsuzuki.store.sql.database import Connection
@@ -73,7 +73,7 @@ class BranchClosure:
             self._open -= here
         return not self._open
 
-    def fill(self, source: Source, head: str, finish: Finish) -> None:
+    def fill(self, source: CommitSource, head: str, finish: Finish) -> None:
         """Ask for what is missing below `head`, then finish. Raises `SourceFailed` if some of it does not come."""
         while missing := self._open - self._absent:
             self._ask(source, head, min(missing))
@@ -93,9 +93,9 @@ class BranchClosure:
         if unconfirmed:
             raise _absent(unconfirmed)
 
-    def _ask(self, source: Source, head: str, sha: str) -> None:
+    def _ask(self, source: CommitSource, head: str, sha: str) -> None:
         """Walk from a missing commit for as long as that brings any."""
-        pages = cast("Generator[Page, None, None]", source.pages(Range(old=None, new=sha)))
+        pages = cast("Generator[CommitPage, None, None]", source.pages(Range(old=None, new=sha)))
         try:
             with closing(pages):
                 for page in pages:
@@ -106,7 +106,7 @@ class BranchClosure:
                 raise _missing(self._open) from None
             self._absent.add(sha)
 
-    def _store(self, page: Page) -> bool:
+    def _store(self, page: CommitPage) -> bool:
         """Store a page; true if the next one may bring more of what is missing."""
         context, target = self._context, self._target
         try:

@@ -12,8 +12,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from tsuzuki.collectors.commits.attempts import Attempts
-from tsuzuki.collectors.commits.branch import Branch
+from tsuzuki.collectors.commits.attempts import BranchAttempts
+from tsuzuki.collectors.commits.branch import BranchCollection
 from tsuzuki.collectors.commits.collection_context import CollectionContext
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.queries import ledger, projects, reports, targets
@@ -22,7 +22,7 @@ from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.sources.factory import THIS_MACHINE, SourceFactory, host_of
 from tsuzuki.collectors.commits.sources.host_pool import HostPool, HostTask
 from tsuzuki.collectors.commits.sources.rate_gate import RateGate
-from tsuzuki.collectors.commits.sources.source import Source
+from tsuzuki.collectors.commits.sources.source import CommitSource
 from tsuzuki.collectors.commits.tables import ResultStatus
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.store.runs import runs
@@ -144,7 +144,7 @@ class _Pending:
         self, section: CommitsSection, pool: HostPool, sources: SourceFactory
     ) -> dict[str, list[HostTask]]:
         """What is to be done, by the host whose pauses it shares."""
-        attempts = Attempts(run=self._run, pool=pool, section=section)
+        attempts = BranchAttempts(run=self._run, pool=pool, section=section)
         context = CollectionContext(
             run=self._run,
             collection_id=self._run_id,
@@ -155,13 +155,20 @@ class _Pending:
         found: dict[str, list[HostTask]] = {}
         for target in self._targets:
             project = self._projects[target.project_id]
-            branch, source = Branch(context, project, target), partial(sources.open, project)
+            branch, source = (
+                BranchCollection(context, project, target),
+                partial(sources.open, project),
+            )
             task = partial(self._collect, attempts, branch, source)
             found.setdefault(host_of(project), []).append(task)
         return found
 
     def _collect(
-        self, attempts: Attempts, branch: Branch, source: Callable[[], Source], gate: RateGate
+        self,
+        attempts: BranchAttempts,
+        branch: BranchCollection,
+        source: Callable[[], CommitSource],
+        gate: RateGate,
     ) -> None:
         attempts.collect(branch, source, gate)
         with self._lock:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from tsuzuki.collectors.commits.queries import ledger
-from tsuzuki.collectors.commits.queries.ledger import Settled
+from tsuzuki.collectors.commits.queries.ledger import SettledTarget
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.clock import Clock
@@ -27,7 +27,7 @@ class CollectionContext:
     def clock(self) -> Clock:
         return self.database.clock
 
-    def settle(self, connection: Connection, target: Target, settled: Settled) -> None:
+    def settle(self, connection: Connection, target: Target, settled: SettledTarget) -> None:
         ledger.settle(connection, self.collection_id, target, settled, now=self.clock.now())
 
     def require_ours(self, connection: Connection) -> None:

@@ -7,7 +7,7 @@ from tsuzuki.engine.wakeups.wakeup import ProcessWakeUps
 from tsuzuki.model.errors import NotListening
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.wakeups import listeners
-from tsuzuki.store.wakeups.channels import ALL_CHANNELS, Channel
+from tsuzuki.store.wakeups.channels import ALL_CHANNELS, WakeupChannel
 from tsuzuki.store.wakeups.listeners import Listener
 
 LISTEN_SECONDS = 1.0
@@ -21,7 +21,7 @@ class WakeUpListener:
     """`step` is called by one thread. A listener that fails is replaced by a new one."""
 
     def __init__(
-        self, *, database: Database, wakeups: ProcessWakeUps, channels: Collection[Channel]
+        self, *, database: Database, wakeups: ProcessWakeUps, channels: Collection[WakeupChannel]
     ) -> None:
         self._database = database
         self._wakeups = wakeups

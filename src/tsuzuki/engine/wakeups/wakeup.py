@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterable
 
 from tsuzuki.model.clock import Clock
-from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.wakeups.channels import WakeupChannel
 
 
 class WakeUp:
@@ -38,9 +38,9 @@ class ProcessWakeUps:
     def wake(self, names: Iterable[str]) -> None:
         """Wake what is named: a channel, or a worker by its id, which may be another process's."""
         for name in names:
-            if name == Channel.LEADER:
+            if name == WakeupChannel.LEADER:
                 self.leader.wake()
-            elif name in (Channel.WORKERS, self._worker_id()):
+            elif name in (WakeupChannel.WORKERS, self._worker_id()):
                 self._is_worker_called = True
                 self.worker.wake()
 

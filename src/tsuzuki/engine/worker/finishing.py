@@ -23,7 +23,7 @@ RETRIED_STATES = frozenset({RunState.FAILED, RunState.TIMED_OUT})
 """Ends that are noted as failures, and may be retried."""
 
 
-class Ended(NamedTuple):
+class EndedRun(NamedTuple):
     """A run that has ended here, and how."""
 
     task: Task
@@ -38,15 +38,15 @@ class Ended(NamedTuple):
 class Finished(NamedTuple):
     """Ends that the database accepted and refused, those whose row is locked, and how many retries were made."""
 
-    accepted: list[Ended]
-    refused: list[Ended]
-    locked: list[Ended]
+    accepted: list[EndedRun]
+    refused: list[EndedRun]
+    locked: list[EndedRun]
     retries: int
 
 
 def finish(
     connection: Connection,
-    ends: Sequence[Ended],
+    ends: Sequence[EndedRun],
     *,
     worker_id: str,
     now: Callable[[Connection], datetime],

@@ -25,7 +25,7 @@ from random import Random
 
 from tsuzuki.engine.outcome import Outcome, StopCause
 from tsuzuki.engine.task import Executor, Task
-from tsuzuki.engine.worker.finishing import Ended, finish
+from tsuzuki.engine.worker.finishing import EndedRun, finish
 from tsuzuki.engine.worker.identity import WorkerIdentity, register
 from tsuzuki.engine.worker.local_leader import LocalLeader, NoLocalLeader, Refill
 from tsuzuki.engine.worker.local_start import LocalStart, load_tasks
@@ -46,7 +46,7 @@ from tsuzuki.store import jobs, workers
 from tsuzuki.store.runs import cancel_requests, moves, ownership
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
-from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.wakeups.channels import WakeupChannel
 
 RUN_ENDS_MAX = 500
 """Ends per transaction."""
@@ -106,7 +106,7 @@ class Worker:
         self._outcomes: deque[tuple[Task, Outcome]] = deque()
         self._outcomes_wanted = 1
         """How many are worth a wake-up."""
-        self._unsaved: dict[int, Ended] = {}
+        self._unsaved: dict[int, EndedRun] = {}
         self.locked_ends: frozenset[int] = frozenset()
         """Those of them whose row another transaction holds: tried again after a while."""
         self._jobs: dict[int, Job] = {}
@@ -162,7 +162,7 @@ class Worker:
         self.stop_accepting()
         with self._database.write() as connection:
             handed_back = self._decline(connection)
-            channels.notify(connection, Channel.LEADER)
+            channels.notify(connection, WakeupChannel.LEADER)
         return handed_back
 
     def leave(self) -> frozenset[int]:
@@ -171,7 +171,7 @@ class Worker:
         with self._database.write() as connection:
             handed_back = self._hand_back(connection)
             workers.deregister(connection, self.identity.id)
-            channels.notify(connection, Channel.LEADER)
+            channels.notify(connection, WakeupChannel.LEADER)
         return handed_back
 
     def on_detached(self) -> None:
@@ -287,7 +287,7 @@ class Worker:
     def _transact(
         self,
         step: WorkerStep,
-        ends: Sequence[Ended],
+        ends: Sequence[EndedRun],
         output: BufferedOutput,
         *,
         poll: bool,
@@ -311,13 +311,13 @@ class Worker:
             if refill and self.accepting and (step.ended or step.refused):
                 step.refilled = refill(connection)
             if step.ended and not self.leader.leads:
-                channels.notify(connection, Channel.LEADER)
+                channels.notify(connection, WakeupChannel.LEADER)
         if reconciles:
             self._must_reconcile = False
         step.polled = poll
         self._adopted_next.extend(started)
 
-    def _finish(self, connection: Connection, ends: Sequence[Ended], step: WorkerStep) -> None:
+    def _finish(self, connection: Connection, ends: Sequence[EndedRun], step: WorkerStep) -> None:
         """Lines and progress of a run are stored before its end, so while they cannot be, the end waits too."""
         step.locked = frozenset(step.unwritten.run_ids)
         finished = finish(
@@ -334,7 +334,7 @@ class Worker:
         step.retries = finished.retries
 
     def _store_singly(
-        self, ends: Sequence[Ended], output: BufferedOutput, problem: Exception
+        self, ends: Sequence[EndedRun], output: BufferedOutput, problem: Exception
     ) -> WorkerStep:
         """After an error that is not about reaching the database: a retry of the whole may fail the same way. Without
         anything that was refused the cause is elsewhere, and the step has the problem."""
@@ -349,16 +349,16 @@ class Worker:
         self._settle(step)
         return step
 
-    def _store(self, output: BufferedOutput, ends: Sequence[Ended]) -> WorkerStep:
+    def _store(self, output: BufferedOutput, ends: Sequence[EndedRun]) -> WorkerStep:
         step = WorkerStep()
         with self._database.write() as connection:
             step.unwritten = write_output(connection, output, worker_id=self.identity.id)
             self._finish(connection, ends, step)
             if step.ended:
-                channels.notify(connection, Channel.LEADER)
+                channels.notify(connection, WakeupChannel.LEADER)
         return step
 
-    def _refilling(self, ends: Sequence[Ended]) -> AbstractContextManager[Refill | None]:
+    def _refilling(self, ends: Sequence[EndedRun]) -> AbstractContextManager[Refill | None]:
         """Only with few ends, for which a commit of its own would cost most; and not while an error may repeat: the
         ends must be stored."""
         is_simple = 0 < len(ends) <= REFILL_ENDS_MAX and not self._may_be_unconfirmed()
@@ -402,7 +402,7 @@ class Worker:
 
     # --- around it ------------------------------------------------------------------------------
 
-    def _collect_ends(self) -> list[Ended]:
+    def _collect_ends(self) -> list[EndedRun]:
         while self._outcomes and len(self._unsaved) < RUN_ENDS_MAX:
             task, outcome = self._outcomes.popleft()
             end = run_end_of(task, outcome)
@@ -410,7 +410,7 @@ class Worker:
                 self._release([task])
             else:
                 self.output.end_log(task)
-                self._unsaved[task.started.id] = Ended(task, end, outcome)
+                self._unsaved[task.started.id] = EndedRun(task, end, outcome)
         return list(self._unsaved.values())
 
     def _settle(self, step: WorkerStep) -> None:

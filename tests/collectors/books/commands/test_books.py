@@ -9,7 +9,7 @@ from support.daemons import eventually
 from support.workspace import Workspace
 from tsuzuki.collectors.books.query_set import compute_query_set_hash, short_hash
 from tsuzuki.collectors.books.sandbox.google_books import GoogleBooks, volumes
-from tsuzuki.collectors.books.sandbox.smtp import MailServer, Step
+from tsuzuki.collectors.books.sandbox.smtp import MailServer, SmtpStep
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.server import StandIn
 
@@ -242,7 +242,7 @@ def test_preview_and_dry_run_send_nothing_and_change_nothing(
 def test_an_unsettled_mail_is_shown_and_settled_by_a_person(
     shop: Workspace, mail_server: MailServer
 ) -> None:
-    mail_server.fail_at(Step.ANSWER)
+    mail_server.fail_at(SmtpStep.ANSWER)
     ended = shop.run("books", "collect", "novelties", "--output", "json", BOOKS_KEY=KEY)
     assert (ended.code, ended.data["state"]) == (1, "FAILED")
     assert ended.data["error"].startswith("mail_unsettled: it is not known whether mail 1 arrived")
@@ -378,7 +378,7 @@ def test_a_used_up_quota_says_when_it_goes_on(shop: Workspace) -> None:
 def test_an_unsettled_mail_is_told_with_what_to_do(
     shop: Workspace, mail_server: MailServer
 ) -> None:
-    mail_server.fail_at(Step.GARBAGE)
+    mail_server.fail_at(SmtpStep.GARBAGE)
     ended = shop.run("books", "collect", "novelties", BOOKS_KEY=KEY)
     assert ended.code == 1
     assert "it is unknown whether mail 1 arrived" in ended.err

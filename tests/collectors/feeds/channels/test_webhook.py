@@ -12,7 +12,7 @@ from tsuzuki.collectors.feeds.channels.protocol import AccountStopped
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.outward.errors import RateLimitedUntil
 from tsuzuki.outward.outbox import OutboxState
-from tsuzuki.sandbox.exchange import Request, Response
+from tsuzuki.sandbox.exchange import Response, StandInRequest
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.server import StandIn
 
@@ -24,7 +24,7 @@ SECRET = "whsec_" + base64.b64encode(KEY).decode()
 pytestmark = pytest.mark.parametrize("dialect", ["sqlite"])
 
 
-def is_signed(request: Request, key: bytes) -> bool:
+def is_signed(request: StandInRequest, key: bytes) -> bool:
     """As a receiver checks it, by the text of Standard Webhooks."""
     said = request.headers
     signed = f"{said['webhook-id']}.{said['webhook-timestamp']}.".encode() + request.body

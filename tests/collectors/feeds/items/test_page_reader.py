@@ -11,11 +11,11 @@ from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.items.page_reader import PageReader
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsSection
 from tsuzuki.collectors.feeds.queries.items import upcoming
-from tsuzuki.collectors.feeds.sandbox.feed_site import Media, Page
+from tsuzuki.collectors.feeds.sandbox.feed_site import ArticlePage, MediaContent
 from tsuzuki.outward.safe_download import SafeDownloader
 from tsuzuki.sandbox.faults import Fault
 
-PLAIN = Page(body=b"The bridge was opened today.", content_type="text/plain")
+PLAIN = ArticlePage(body=b"The bridge was opened today.", content_type="text/plain")
 """It needs no process that reads documents."""
 
 NO_CAPS = {"per_run": None, "per_hour": None, "per_day": None}
@@ -28,7 +28,7 @@ def pages_asked(fixture: FeedsFixture) -> list[str]:
 
 
 def test_the_picture_of_an_entry_is_no_file_to_be_read(feeds_fixture: FeedsFixture) -> None:
-    feeds_fixture.add(media=(Media(url="/bridge.png", description="A bridge"),))
+    feeds_fixture.add(media=(MediaContent(url="/bridge.png", description="A bridge"),))
     feeds_fixture.work()
     assert feeds_fixture.item() == (ItemStatus.PROCESSED, ItemReason.NONE, 0)
     (path,) = [

@@ -9,7 +9,7 @@ from collectors.feeds.feeds_fixture import FeedsFixture
 from tsuzuki.collectors.feeds.channels.protocol import AccountStopped
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.model.gemini import GeminiModel
-from tsuzuki.collectors.feeds.model.protocol import Answer, ModelMisconfigured, Question
+from tsuzuki.collectors.feeds.model.protocol import ModelAnswer, ModelMisconfigured, Question
 from tsuzuki.collectors.feeds.queries import decisions
 from tsuzuki.collectors.feeds.sandbox.gemini import KEY, GeminiCase
 from tsuzuki.collectors.feeds.sandbox.mastodon import KeyMode, WriteCase
@@ -466,7 +466,7 @@ def test_a_verdict_that_was_paid_for_is_stored_before_a_run_stops(
     run = feeds_fixture.start()
     ask = GeminiModel.ask
 
-    def ask_and_stop(model: GeminiModel, question: Question) -> Answer:
+    def ask_and_stop(model: GeminiModel, question: Question) -> ModelAnswer:
         answer = ask(model, question)
         run.stop_signal.set()
         return answer

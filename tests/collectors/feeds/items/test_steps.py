@@ -7,7 +7,7 @@ import pytest
 from collectors.feeds.feeds_fixture import FeedsFixture
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.tables import WaitingState
-from tsuzuki.sandbox.exchange import Request, Response
+from tsuzuki.sandbox.exchange import Response, StandInRequest
 from tsuzuki.sandbox.faults import Fault
 from tsuzuki.sandbox.server import StandIn
 
@@ -16,7 +16,7 @@ API_FAILED = (ItemStatus.DEFERRED, ItemReason.API_FAILED, 1)
 sqlite_only = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
 
 
-def taken(_request: Request) -> Response:
+def taken(_request: StandInRequest) -> Response:
     return Response(status=204)
 
 

@@ -7,7 +7,7 @@ import pytest
 from collectors.feeds.feeds_fixture import FeedsFixture
 from support.observed_run_io import Killed, kill_at
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
-from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Page
+from tsuzuki.collectors.feeds.sandbox.feed_site import Article, ArticlePage
 from tsuzuki.collectors.feeds.sandbox.gemini import GeminiCase
 from tsuzuki.collectors.feeds.sandbox.mastodon import WriteCase
 from tsuzuki.sandbox.faults import Fault
@@ -22,9 +22,9 @@ def edit(fixture: FeedsFixture, article: Article, text: str) -> None:
     fixture.site.edit_article(article, summary=text, page=plain(text))
 
 
-def plain(text: str) -> Page:
+def plain(text: str) -> ArticlePage:
     text += " Many people came to see it, and the mayor of the town was there too."
-    return Page(body=text.encode(), content_type="text/plain")
+    return ArticlePage(body=text.encode(), content_type="text/plain")
 
 
 def posted(fixture: FeedsFixture, on_change: str) -> Article:

@@ -12,13 +12,13 @@ from collectors.feeds.feeds_fixture import FeedsFixture
 from support.observed_run_io import Killed, kill_at
 from support.threads import at_once
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
-from tsuzuki.collectors.feeds.sandbox.feed_site import Page
+from tsuzuki.collectors.feeds.sandbox.feed_site import ArticlePage
 from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN, KeyMode, WriteCase
 from tsuzuki.collectors.feeds.tables import WaitingState
 from tsuzuki.model.errors import Conflict
 from tsuzuki.sandbox.faults import Fault
 
-PLAIN = Page(
+PLAIN = ArticlePage(
     body=b"The bridge was opened today. Many people came to see it, and the mayor too.",
     content_type="text/plain",
 )

@@ -6,12 +6,12 @@ import pytest
 
 from collectors.feeds.feeds_fixture import FEED_PATH, FeedsFixture
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
-from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Feed, Page
+from tsuzuki.collectors.feeds.sandbox.feed_site import Article, ArticlePage, Feed
 from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.server import StandIn
 
-PLAIN = Page(
+PLAIN = ArticlePage(
     body=b"The bridge was opened today. Many people came to see it, and the mayor too.",
     content_type="text/plain",
 )

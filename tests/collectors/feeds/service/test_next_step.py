@@ -12,7 +12,7 @@ from collectors.feeds.feeds_fixture import FeedsFixture
 from support.moving_clock import MovingClock
 from tsuzuki.collectors.feeds.options import FeedsSection
 from tsuzuki.collectors.feeds.queries import items
-from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Page
+from tsuzuki.collectors.feeds.sandbox.feed_site import Article, ArticlePage
 from tsuzuki.collectors.feeds.service import FeedsService
 from tsuzuki.config import Configuration
 from tsuzuki.model.errors import ConfigurationError, Conflict
@@ -196,7 +196,7 @@ def test_a_change_names_the_post_that_a_person_said_was_sent(feeds_fixture: Feed
 def change_article(fixture: FeedsFixture, article: Article, word: str) -> None:
     fixture.database.clock.advance(60)
     text = f"The {word} text of it. Many people came to see it, and the mayor was there too."
-    page = Page(body=text.encode(), content_type="text/plain")
+    page = ArticlePage(body=text.encode(), content_type="text/plain")
     fixture.site.edit_article(article, summary=word, page=page)
 
 

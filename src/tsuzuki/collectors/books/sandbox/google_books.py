@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tsuzuki.sandbox.exchange import Request, Response, Route, Router, json_response
+from tsuzuki.sandbox.exchange import Response, Route, Router, StandInRequest, json_response
 from tsuzuki.sandbox.faults import Fault
 from tsuzuki.sandbox.stand_in_kind import StandInContext
 
@@ -85,7 +85,7 @@ class GoogleBooks:
         self._found: dict[tuple[str, ...], list[Volume]] = {}
         self._router = Router([Route("GET", PATH, self._list)], otherwise=_not_found)
 
-    def __call__(self, request: Request) -> Response:
+    def __call__(self, request: StandInRequest) -> Response:
         return self._router(request)
 
     def new_minute(self) -> None:
@@ -96,7 +96,7 @@ class GoogleBooks:
         with self._lock:
             self._minute = self._day = 0
 
-    def _list(self, request: Request) -> Response:
+    def _list(self, request: StandInRequest) -> Response:
         wrong = self._invalid_parameter(request.query)
         if wrong is not None:
             return wrong
@@ -236,7 +236,7 @@ def _error_response(document: Mapping[str, Any], *, status: int) -> Response:
     return json_response(document, status=status)
 
 
-def _not_found(_request: Request) -> Response:
+def _not_found(_request: StandInRequest) -> Response:
     return _error_response(_error(404, "Not Found", "notFound"), status=404)
 
 

@@ -92,7 +92,7 @@ class TargetAdditionsOut(Model):
     items: list[TargetAdditionOut]
 
 
-class CollectRequest(Model):
+class CollectCommitsRequest(Model):
     """Which targets; all of them if nothing is said."""
 
     projects: list[ProjectReference] = Field([], max_length=1000)
@@ -294,10 +294,10 @@ def collection_out(summary: Summary) -> CollectionOut:
     responses={202: LOCATION_HEADER, **problem_responses(404)},
 )
 def start_collection(
-    context: Context, response: Response, body: CollectRequest | None = None
+    context: Context, response: Response, body: CollectCommitsRequest | None = None
 ) -> CollectionStarted:
     """Collect all targets, or some. While one collection runs, another is refused."""
-    asked = body or CollectRequest(projects=[], branch=None)
+    asked = body or CollectCommitsRequest(projects=[], branch=None)
     started = commits_service(context).collections.start(asked.projects, branch=asked.branch)
     return _started(response, started)
 

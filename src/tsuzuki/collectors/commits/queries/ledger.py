@@ -39,7 +39,7 @@ _TARGET_COLUMNS: Columns = {"project_id": BigInteger(), "branch_name": Text()}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Owner:
+class CollectionOwner:
     """The run of the engine that works on a collection."""
 
     job_run_id: int
@@ -47,7 +47,7 @@ class Owner:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settled:
+class SettledTarget:
     """How a target ended: with its number of new commits, or with an error."""
 
     new_commits: int | None = None
@@ -150,9 +150,9 @@ def set_owner(connection: Connection, collection_id: str, *, job_run_id: int) ->
     execute(connection, _SET_OWNER, {"collection": collection_id, "job_run_id": job_run_id})
 
 
-def owner(connection: Connection, collection_id: str) -> Owner | None:
+def owner(connection: Connection, collection_id: str) -> CollectionOwner | None:
     row = execute(connection, _SELECT_OWNER, {"collection": collection_id}).mapping_or_none()
-    return None if row is None else Owner(**row)
+    return None if row is None else CollectionOwner(**row)
 
 
 _SELECT_HELD = (
@@ -194,7 +194,12 @@ _COUNT_SUCCESS = _COUNT.values(
 
 
 def settle(
-    connection: Connection, collection_id: str, target: Target, settled: Settled, *, now: datetime
+    connection: Connection,
+    collection_id: str,
+    target: Target,
+    settled: SettledTarget,
+    *,
+    now: datetime,
 ) -> bool:
     """Write down how a target ended, and count it. False if it had ended before."""
     has_failed = settled.error is not None

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from tsuzuki.collectors.feeds.channels.protocol import AccountStopped, Limits, Outgoing, Sent
+from tsuzuki.collectors.feeds.channels.protocol import AccountStopped, Outgoing, PostLimits, Sent
 from tsuzuki.outward.errors import SourceUnavailable
 
 OWN_START = b'{"id":"'
@@ -28,8 +28,8 @@ class FileChannel:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def read_limits(self) -> Limits:
-        return Limits()
+    def read_limits(self) -> PostLimits:
+        return PostLimits()
 
     def check_access(self) -> str:
         folder = self._path.parent

@@ -15,10 +15,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 from tsuzuki.collectors.feeds.channels.protocol import (
     AccountStopped,
-    Limits,
     LookUpImpossible,
     OutcomeUnknown,
     Outgoing,
+    PostLimits,
     PostRefused,
     Sent,
 )
@@ -58,8 +58,8 @@ class WebhookChannel:
             body_bytes_max=ANSWER_BYTES_MAX,
         )
 
-    def read_limits(self) -> Limits:
-        return Limits()
+    def read_limits(self) -> PostLimits:
+        return PostLimits()
 
     def check_access(self) -> str:
         return "not asked: only a post would tell"

@@ -19,7 +19,7 @@ from datetime import datetime
 from enum import StrEnum
 from urllib.parse import urlsplit
 
-from tsuzuki.collectors.feeds.entries.entry import Entry
+from tsuzuki.collectors.feeds.entries.entry import FeedEntry
 
 
 class Host(StrEnum):
@@ -101,7 +101,7 @@ def host_of(canonical_url: str) -> str:
     return urlsplit(canonical_url).netloc
 
 
-def compared(entry: Entry, article: KnownArticle, *, hosts: Collection[str]) -> Comparison:
+def compared(entry: FeedEntry, article: KnownArticle, *, hosts: Collection[str]) -> Comparison:
     """`hosts` are those of all entries of the document."""
     is_content_same = entry.content_hash == article.content_hash
     return Comparison(

@@ -61,7 +61,7 @@ class WorkerEnvironment:
         self.environ = environ
         self.inherited = checked_variables(inherited(environ, secret_names=secret_names))
         known = secret_values(environ, secret_names=secret_names)
-        self.mask = SecretMask({*known, *more_secrets})
+        self.mask = OutputMask({*known, *more_secrets})
 
 
 def declared(
@@ -140,7 +140,7 @@ SECRET_CHARACTERS_MIN = 6
 """A shorter value is part of too many words, and no secret."""
 
 
-class SecretMask:
+class OutputMask:
     """Masks values as they are; of a value with several lines each line, of a URL its password too."""
 
     def __init__(self, values: Iterable[str]) -> None:
