@@ -1,4 +1,4 @@
-"""The use-cases of the faces."""
+"""The use-cases of the interfaces."""
 
 from tsuzuki_statuses import queries
 

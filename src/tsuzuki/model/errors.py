@@ -22,7 +22,7 @@
     └── Interrupted           the user asked to stop
 
 An error has four facts for its caller: a stable `code`, whether a retry can help (`permanent`), when to retry
-(`retry_after_seconds`), and what to do next (`hint`). Faces translate the class, never the text.
+(`retry_after_seconds`), and what to do next (`hint`). Interfaces translate the class, never the text.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Sentences for people: English text that remembers the text with its places and the values that filled them.
 
-A face that speaks another language translates the text and fills it again; to every other reader it is a string.
+An interface that speaks another language translates the text and fills it again; to every other reader it is a string.
 """
 
 from collections.abc import Callable, Mapping

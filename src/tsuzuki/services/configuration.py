@@ -1,4 +1,4 @@
-"""The configuration in force as a face shows it, and the starter file of a new workspace."""
+"""The configuration in force as an interface shows it, and the starter file of a new workspace."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """The engine of this process: starting it, running it in the foreground, and stopping it.
 
-Every face starts an engine here and nowhere else. At most one runs at a time, and it is built when it is
+Every interface starts an engine here and nowhere else. At most one runs at a time, and it is built when it is
 started: most processes never need one.
 """
 

@@ -1,4 +1,4 @@
-"""Joins configuration, database and services into what a face calls."""
+"""Joins configuration, database and services into what an interface calls."""
 
 import getpass
 import os
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Application:
-    """All that a face calls, joined for one configuration and one actor."""
+    """All that an interface calls, joined for one configuration and one actor."""
 
     configuration: ConfigurationView
     principal: Principal
@@ -308,9 +308,9 @@ def require_workspace(application: Application) -> None:
         )
 
 
-def local_actor(face: str = "cli") -> str:
-    """Who acts on this machine, and through which face, for the audit log."""
+def local_actor(interface: str = "cli") -> str:
+    """Who acts on this machine, and through which interface, for the audit log."""
     try:
-        return f"{face}:{getpass.getuser()}"
+        return f"{interface}:{getpass.getuser()}"
     except (KeyError, OSError):
-        return f"{face}:uid-{os.getuid()}"
+        return f"{interface}:uid-{os.getuid()}"

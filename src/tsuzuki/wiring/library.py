@@ -1,6 +1,6 @@
 """Joins what the library calls: the application, and transactions on its database.
 
-A program stores its own rows beside its runs, as one. No other face is given a connection.
+A program stores its own rows beside its runs, as one. No other interface is given a connection.
 """
 
 import os

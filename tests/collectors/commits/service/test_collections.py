@@ -1,4 +1,4 @@
-"""Collections as every face asks for them: one at a time, taken over when left, told how they go."""
+"""Collections as every interface asks for them: one at a time, taken over when left, told how they go."""
 
 import os
 import socket

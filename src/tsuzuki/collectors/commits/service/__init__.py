@@ -1,4 +1,4 @@
-"""The use-cases of commits, for every face: projects and targets, collections, reports.
+"""The use-cases of commits, for every interface: projects and targets, collections, reports.
 
 Each is imported when it is used: a report needs nothing of what asks a source.
 """
