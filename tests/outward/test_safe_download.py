@@ -16,7 +16,7 @@ from tsuzuki.model.clock import SystemClock
 from tsuzuki.outward.errors import SourceRefused, SourceUnavailable
 from tsuzuki.outward.safe_download import AddressRefused, SafeDownloader, TooLarge
 from tsuzuki.sandbox.exchange import Response, StandInRequest, Stream
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 
 SECRET = "s3cret-token"
@@ -403,9 +403,9 @@ def test_an_endless_error_page_is_only_started(server: StandIn) -> None:
 # Time and failures
 
 
-@pytest.mark.parametrize("kind", [FaultKind.HANG, FaultKind.DRIP])
-def test_a_slow_answer_is_given_up_at_the_deadline(server: StandIn, kind: FaultKind) -> None:
-    server.faults.add(Fault(kind=kind, seconds=0.02))
+@pytest.mark.parametrize("kind", [StandInFaultKind.HANG, StandInFaultKind.DRIP])
+def test_a_slow_answer_is_given_up_at_the_deadline(server: StandIn, kind: StandInFaultKind) -> None:
+    server.faults.add(StandInFault(kind=kind, seconds=0.02))
     with (
         downloader(timeout_seconds=0.4) as client,
         pytest.raises(SourceUnavailable, match="did not answer in time"),
@@ -415,7 +415,7 @@ def test_a_slow_answer_is_given_up_at_the_deadline(server: StandIn, kind: FaultK
 
 def test_the_deadline_is_one_for_all_redirects(server: StandIn) -> None:
     server.application = redirects("/1", "/2", "/3", "/4", "/5")
-    server.faults.add(Fault(kind=FaultKind.SLOW, seconds=0.15, times=10))
+    server.faults.add(StandInFault(kind=StandInFaultKind.SLOW, seconds=0.15, times=10))
     with downloader(timeout_seconds=0.4) as client, pytest.raises(SourceUnavailable):
         client.get(f"{server.url}/0", bytes_max=MEGABYTE)
     assert server.count() < 5
@@ -424,15 +424,15 @@ def test_the_deadline_is_one_for_all_redirects(server: StandIn) -> None:
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault(kind=FaultKind.RESET),
-        Fault(kind=FaultKind.CUT),
-        Fault(status=200, headers={"Content-Encoding": "gzip"}, body="not gzip"),
-        Fault(status=200, headers={"Content-Encoding": "br"}, body="not asked for"),
+        StandInFault(kind=StandInFaultKind.RESET),
+        StandInFault(kind=StandInFaultKind.CUT),
+        StandInFault(status=200, headers={"Content-Encoding": "gzip"}, body="not gzip"),
+        StandInFault(status=200, headers={"Content-Encoding": "br"}, body="not asked for"),
     ],
     ids=str,
 )
 def test_a_broken_answer_is_unavailable_and_tells_no_secret(
-    server: StandIn, fault: Fault, caplog: pytest.LogCaptureFixture
+    server: StandIn, fault: StandInFault, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     server.faults.add(fault)

@@ -33,6 +33,7 @@ LONG_FUNCTIONS = {
     "collectors/feeds/sandbox/feed_site/demo.py: _press_releases": "content, no logic",
     "config/load.py: load_configuration": "fills one record, a line for each field",
     "engine/metrics.py: __init__": "a line for each metric",
+    "engine/process.py: _build": "joins one process, a line for each part",
     "wiring/application.py: join": "joins one record, a line for each service",
     "wiring/engine.py: build_engine": "joins one engine, a line for each part",
 }

@@ -2,7 +2,7 @@
 
     GET    /_sandbox           the faults that wait, and how many requests came
     GET    /_sandbox/requests  the requests themselves, without what they carried as secrets
-    POST   /_sandbox/faults    add one: {"kind": "answer", "path": "*/commits", "status": 503}
+    POST   /_sandbox/faults    add one: {"kind": "answer", "path": "*/pages", "status": 503}
     DELETE /_sandbox/faults    clear them all
     POST   /_sandbox/release   let go what hangs
 
@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .exchange import Application, Response, Route, Router, StandInRequest, json_response
-from .faults import Fault, FaultKind, Faults
+from .faults import Faults, StandInFault, StandInFaultKind
 
 PREFIX = "/_sandbox"
 SECRET_PARAMETER = re.compile(
@@ -99,13 +99,13 @@ def _is_from_another_origin(request: StandInRequest) -> bool:
     return request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin")
 
 
-def _fault(fields: Any) -> Fault:
+def _fault(fields: Any) -> StandInFault:
     if not isinstance(fields, dict):
         raise TypeError("an object is expected")
     body = fields.get("body", "")
     text = body if isinstance(body, str) else json.dumps(body)
-    kind = FaultKind(fields.get("kind", FaultKind.ANSWER))
-    return Fault(**{**fields, "kind": kind, "body": text})
+    kind = StandInFaultKind(fields.get("kind", StandInFaultKind.ANSWER))
+    return StandInFault(**{**fields, "kind": kind, "body": text})
 
 
 def _unknown(request: StandInRequest) -> Response:

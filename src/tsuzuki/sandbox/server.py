@@ -3,13 +3,13 @@
     def volume(request: Request) -> Response:
         return json_response({"id": request.params["id"]})
 
-    routes = [Route("GET", "/books/v1/volumes/{id}", volume)]
+    routes = [Route("GET", "/v1/volumes/{id}", volume)]
     with StandIn(Router(routes, otherwise=missing)) as stand_in:      # a free port of 127.0.0.1
         stand_in.faults.add(Fault(path="*/volumes/*", status=503, skip=2, times=3))
-        client.get(f"{stand_in.url}/books/v1/volumes/zyTCAlFPjgYC")
+        client.get(f"{stand_in.url}/v1/volumes/zyTCAlFPjgYC")
         assert stand_in.count("*/volumes/*") == 1
 
-`StandInRequest`, `Response`, `Route`, `Router` and `json_response` are in `exchange`, `Fault` in `faults`; the
+`StandInRequest`, `Response`, `Route`, `Router` and `json_response` are in `exchange`, `StandInFault` in `faults`; the
 same faults are to be had over HTTP (`control`). HTTP/1.1 with connections kept alive; one thread per
 connection. A request is logged just before its response is sent, so a client that has the response finds it.
 """
@@ -33,7 +33,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from .control import PREFIX, Seen, control
 from .exchange import Application, Response, StandInRequest, Stream
-from .faults import LOGIN_PAGE, Fault, FaultKind, Faults, matches
+from .faults import LOGIN_PAGE, Faults, StandInFault, StandInFaultKind, matches
 
 REMEMBERED_REQUESTS = 100_000
 BODY_BYTES_MAX = 64 * 1024 * 1024
@@ -188,28 +188,28 @@ class _Handler(BaseHTTPRequestHandler):
         stand_in.note(request, response.status if response else None)
         if response is None:
             self._reset()
-        elif fault is not None and fault.kind is FaultKind.DRIP:
+        elif fault is not None and fault.kind is StandInFaultKind.DRIP:
             self._drip(response, fault.seconds)
         else:
-            self._send(response, cut=fault is not None and fault.kind is FaultKind.CUT)
+            self._send(response, cut=fault is not None and fault.kind is StandInFaultKind.CUT)
 
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815 -- as inherited
 
-    def _spoil(self, request: StandInRequest, fault: Fault) -> Response | None:
+    def _spoil(self, request: StandInRequest, fault: StandInFault) -> Response | None:
         """What is sent in spite of the fault; None if nothing is."""
         match fault.kind:
-            case FaultKind.ANSWER:
+            case StandInFaultKind.ANSWER:
                 return _ordered(fault, fault.body.encode(), fault.content_type)
-            case FaultKind.HTML:
+            case StandInFaultKind.HTML:
                 return _ordered(fault, LOGIN_PAGE, "text/html; charset=utf-8")
-            case FaultKind.HANG | FaultKind.SLOW:
-                seconds = fault.seconds if fault.kind is FaultKind.SLOW else None
+            case StandInFaultKind.HANG | StandInFaultKind.SLOW:
+                seconds = fault.seconds if fault.kind is StandInFaultKind.SLOW else None
                 return self._ask(request) if self._hold(seconds) else None
-            case FaultKind.CUT | FaultKind.DRIP:
+            case StandInFaultKind.CUT | StandInFaultKind.DRIP:
                 return self._ask(request)
-            case FaultKind.RESET:
+            case StandInFaultKind.RESET:
                 return None
-            case FaultKind.SHORT | FaultKind.SWAPPED:
+            case StandInFaultKind.SHORT | StandInFaultKind.SWAPPED:
                 return _spoiled(self._ask(_with_query(request, fault.query)), fault)
             case _:
                 assert_never(fault.kind)
@@ -341,9 +341,9 @@ def _framed(chunk: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(chunk), chunk)
 
 
-def _spoiled(response: Response, fault: Fault) -> Response:
+def _spoiled(response: Response, fault: StandInFault) -> Response:
     headers = {**response.headers, **fault.headers}
-    if fault.kind is not FaultKind.SHORT:
+    if fault.kind is not StandInFaultKind.SHORT:
         return replace(response, headers=headers)
     rows = json.loads(response.body)[: fault.rows]
     return replace(response, body=json.dumps(rows).encode(), headers=headers)
@@ -357,7 +357,7 @@ def _with_query(request: StandInRequest, changes: Mapping[str, str]) -> StandInR
     return replace(request, query=query, query_text=urlencode(query))
 
 
-def _ordered(fault: Fault, body: bytes, content_type: str) -> Response:
+def _ordered(fault: StandInFault, body: bytes, content_type: str) -> Response:
     return Response(
         status=fault.status, body=body, content_type=content_type, headers=fault.headers
     )

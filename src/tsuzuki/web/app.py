@@ -29,9 +29,9 @@ from tsuzuki.web.api import (
     statistics,
     tokens,
     users,
+    verifications,
     workers,
 )
-from tsuzuki.web.direct_start import DirectStart
 from tsuzuki.web.pages import assets
 from tsuzuki.web.pages.errors import error_page, wants_page
 from tsuzuki.web.pages.screens import include_pages
@@ -50,7 +50,7 @@ from tsuzuki.web.stream.hub import Hub
 from tsuzuki.web.stream.source import source_of
 from tsuzuki.web.waiting import RunWaits
 from tsuzuki.wiring.application import Application
-from tsuzuki.wiring.collectors import collector_records
+from tsuzuki.wiring.collectors import usable_parts
 
 THREADS_MAX = 12
 """How many requests use services at once; the pool of database connections is larger."""
@@ -70,6 +70,7 @@ NOUNS = (
     tokens,
     users,
     sessions,
+    verifications,
     me,
     stream_route,
 )
@@ -107,7 +108,6 @@ def build_app(
     for part in (sign_in, agents, hooks, health, documents, assets):
         app.routes.extend(part.router.routes)
     include_pages(app)
-    app.add_middleware(DirectStart, route=runs.START)
     app.add_middleware(
         RequestGuard, allowed_hosts=allowed_hosts, session_cookies=app.state.session_cookie.names
     )
@@ -117,8 +117,8 @@ def build_app(
 
 
 def _collector_routers() -> list[APIRouter]:
-    usable = collector_records().usable.values()
-    return [collector.load(target) for collector in usable for target in collector.routes]
+    found = usable_parts(lambda one: [one.load(target) for target in one.routes])
+    return [router for routers in found.values() for router in routers]
 
 
 @asynccontextmanager

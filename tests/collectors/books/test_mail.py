@@ -19,7 +19,7 @@ from tsuzuki.model.errors import ConfigurationError, Conflict, Fenced
 from tsuzuki.model.run import RunRef
 from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.outward.smtp import MailFailed, MailRefused
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import StandInFault
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.runs import Runs
@@ -166,7 +166,7 @@ def test_what_was_collected_is_mailed_even_if_the_source_fails(
     mailing_books: BooksFixture, mail_server: MailServer
 ) -> None:
     mailing_books.source.catalogue = volumes(60)
-    mailing_books.server.faults.add(Fault(status=400, skip=1))
+    mailing_books.server.faults.add(StandInFault(status=400, skip=1))
     with pytest.raises(Exception, match="Google Books answered 400"):
         mailing_books.start(mail_limit=50).work()
     assert len(titles(mail_server.messages[0])) == 40

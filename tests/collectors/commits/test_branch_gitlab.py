@@ -17,7 +17,7 @@ from tsuzuki.collectors.commits.sandbox.gitlab.api import GitLabApi
 from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import RepositoryBuilder
 from tsuzuki.collectors.commits.sources import gitlab as source_gitlab
 from tsuzuki.collectors.commits.tables import NoteKind, ResultStatus
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.sql.database import Database
 
@@ -332,7 +332,7 @@ def test_a_name_that_no_database_can_store_is_stored_with_replacements(
         "parent_ids": [],
         "stats": {"additions": 1, "deletions": 0},
     }
-    server.faults.add(Fault(path=COMMITS, body=json.dumps([entity])))
+    server.faults.add(StandInFault(path=COMMITS, body=json.dumps([entity])))
     assert collecting.collect()["failed"] == 0
     (row,) = collecting.rows(project)
     assert (row.author_name, row.author_email) == ("A\ufffdB", "a\ufffd@x.org")
@@ -344,7 +344,7 @@ def test_a_repository_that_is_hidden_is_not_taken_for_a_deleted_branch(
     follow(collecting, api, "group/wayward", "main")
     collecting.collect()
     server.faults.add(
-        Fault(
+        StandInFault(
             path="/api/v4/*/repository/branches/*",
             status=404,
             body='{"message":"404 Repository Not Found"}',
@@ -365,21 +365,21 @@ def prune(repository: Path) -> None:
 
 COMMITS = "/api/v4/*/repository/commits"
 BAD = [
-    Fault(path=COMMITS, status=500, times=None),
-    Fault(path=COMMITS, kind=FaultKind.HTML, times=None),
-    Fault(path=COMMITS, kind=FaultKind.CUT, times=None),
-    Fault(path=COMMITS, kind=FaultKind.HANG, times=None),
-    Fault(path=COMMITS, status=403, body='{"message":"ask boss@example.org"}', times=None),
+    StandInFault(path=COMMITS, status=500, times=None),
+    StandInFault(path=COMMITS, kind=StandInFaultKind.HTML, times=None),
+    StandInFault(path=COMMITS, kind=StandInFaultKind.CUT, times=None),
+    StandInFault(path=COMMITS, kind=StandInFaultKind.HANG, times=None),
+    StandInFault(path=COMMITS, status=403, body='{"message":"ask boss@example.org"}', times=None),
 ]
 
 
 @pytest.mark.parametrize("fault", BAD, ids=lambda fault: f"{fault.kind}-{fault.status}")
 def test_a_server_that_answers_badly_fails_the_target_and_is_continued_when_it_is_well(
-    collecting: Collecting, api: GitLabApi, server: StandIn, crooked: Path, fault: Fault
+    collecting: Collecting, api: GitLabApi, server: StandIn, crooked: Path, fault: StandInFault
 ) -> None:
     project = follow(collecting, api, "group/wayward", "main")
     patient = collecting.section
-    seconds = 2.0 if fault.kind is FaultKind.HANG else patient.request_timeout
+    seconds = 2.0 if fault.kind is StandInFaultKind.HANG else patient.request_timeout
     collecting.section = patient.model_copy(update={"tries": 1, "request_timeout": seconds})
     server.faults.add(replace(fault, skip=1))
     result = collecting.only(collecting.collect()["collection_id"])
@@ -421,7 +421,7 @@ def test_a_rate_limit_pauses_the_host_and_loses_nothing(
     collecting: Collecting, api: GitLabApi, server: StandIn, crooked: Path
 ) -> None:
     project = follow(collecting, api, "group/wayward", "main", "old", "arm/1")
-    server.faults.add(Fault(status=429, headers={"Retry-After": "1"}, times=2))
+    server.faults.add(StandInFault(status=429, headers={"Retry-After": "1"}, times=2))
     ended = collecting.collect()
     assert ended["failed"] == 0
     assert any("pause of 1 s" in line for line in collecting.run_io.lines)
@@ -432,6 +432,6 @@ def test_a_page_that_fails_once_is_asked_for_again(
     collecting: Collecting, api: GitLabApi, server: StandIn, crooked: Path
 ) -> None:
     project = follow(collecting, api, "group/wayward", "main")
-    server.faults.add(Fault(status=502, path=COMMITS, skip=1))
+    server.faults.add(StandInFault(status=502, path=COMMITS, skip=1))
     assert collecting.collect()["failed"] == 0
     assert sorted(collecting.rows(project)) == sorted(git_oracle.rows(crooked, "main"))

@@ -135,4 +135,4 @@ def start_job(application: "Application", name: str) -> None:
     from tsuzuki.services.runs import Request
 
     with suppress(NotFound):
-        application.runs.start(Request(job=name))
+        application.runs.submit(Request(job=name), audited=True)

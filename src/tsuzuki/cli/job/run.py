@@ -87,7 +87,9 @@ def run(
         )
     with open_application(invocation) as application:
         apply_file(invocation, application)
-        submission = application.runs.start(Request(job=name, arguments=arguments, **options))
+        submission = application.runs.submit(
+            Request(job=name, arguments=arguments, **options), audited=True
+        )
         if not submission.is_new:
             say(invocation, "That key was used before; this is the run of then.")
         if not application.jobs.get(name).spec.enabled:

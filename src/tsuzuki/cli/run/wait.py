@@ -34,7 +34,7 @@ def run_and_wait(
         write_log(invocation, quiet=True)
 
     apply_file(invocation, application)
-    submission = application.runs.start(Request(job=name, arguments=arguments))
+    submission = application.runs.submit(Request(job=name, arguments=arguments), audited=True)
     run_id = submission.run_id
     with application.local_engine.ensure_running(
         only_job=name, only_run=run_id, on_start=say_started

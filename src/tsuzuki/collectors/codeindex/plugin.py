@@ -10,8 +10,10 @@ COLLECTOR = Collector(
     handler="tsuzuki.collectors.codeindex.collect:collect",
     service="tsuzuki.collectors.codeindex.service.job_trees:JobTrees",
     checks="tsuzuki.collectors.codeindex.checks:checks",
+    verify="tsuzuki.collectors.codeindex.verify:verify",
     needs=("pathspec", "tree_sitter"),
     audited=("tree",),
+    rights="tsuzuki.collectors.codeindex.rights:RIGHTS",
     commands={"index": "tsuzuki.collectors.codeindex.commands.index:index"},
     routes=(
         "tsuzuki.collectors.codeindex.api.index:router",
@@ -20,4 +22,5 @@ COLLECTOR = Collector(
     pages="tsuzuki.collectors.codeindex.pages:PAGES",
     tools="tsuzuki.collectors.codeindex.tools.definitions:TOOLS",
     demo="tsuzuki.collectors.codeindex.demo:DEMO",
+    bench="bench.codeindex",
 )

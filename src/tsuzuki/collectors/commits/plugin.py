@@ -10,6 +10,7 @@ COLLECTOR = Collector(
     handler="tsuzuki.collectors.commits.collect:collect",
     service="tsuzuki.collectors.commits.service:CommitsService",
     checks="tsuzuki.collectors.commits.checks:checks",
+    verify="tsuzuki.collectors.commits.verify:verify",
     audited=("commits",),
     commands={"commits": "tsuzuki.collectors.commits.commands.commits:commits"},
     routes=(
@@ -19,4 +20,5 @@ COLLECTOR = Collector(
     pages="tsuzuki.collectors.commits.pages:PAGES",
     stand_ins="tsuzuki.collectors.commits.sandbox.stand_ins:STAND_INS",
     demo="tsuzuki.collectors.commits.demo:DEMO",
+    bench="bench.commits.measure",
 )

@@ -10,6 +10,7 @@ COLLECTOR = Collector(
     handler="tsuzuki.collectors.feeds.collect:collect",
     service="tsuzuki.collectors.feeds.service:FeedsService.of",
     checks="tsuzuki.collectors.feeds.checks:checks",
+    verify="tsuzuki.collectors.feeds.verify:verify",
     needs=(
         *("charset_normalizer", "feedparser", "grapheme", "httpx2", "mastodon", "pypdf"),
         "trafilatura",
@@ -24,4 +25,5 @@ COLLECTOR = Collector(
     pages="tsuzuki.collectors.feeds.pages:PAGES",
     stand_ins="tsuzuki.collectors.feeds.sandbox.stand_ins:STAND_INS",
     demo="tsuzuki.collectors.feeds.demo:DEMO",
+    bench="bench.feeds",
 )

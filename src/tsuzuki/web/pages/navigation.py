@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tsuzuki.model.access import Right
+from tsuzuki.model.access import AnyRight, Right
 from tsuzuki.web.pages.language import message
 
 
@@ -12,7 +12,7 @@ class MenuEntry:
 
     label: str
     path: str
-    right: Right
+    right: AnyRight
     icon: str
     key: str
 
@@ -44,6 +44,9 @@ MENU = (
         (
             MenuEntry(message("Workers"), "/workers", Right.WORKERS_READ, "workers", "w"),
             MenuEntry(message("Events"), "/events", Right.EVENTS_READ, "events", "e"),
+            MenuEntry(
+                message("Verification"), "/verification", Right.RUNS_READ, "verification", "p"
+            ),
             MenuEntry(message("Settings"), "/settings", Right.SETTINGS_READ, "settings", "s"),
             MenuEntry(message("Audit log"), "/audit", Right.AUDIT_READ, "audit", "a"),
         ),

@@ -10,7 +10,7 @@ from support.workspace import Workspace
 from tsuzuki.collectors.books.query_set import compute_query_set_hash, short_hash
 from tsuzuki.collectors.books.sandbox.google_books import GoogleBooks, volumes
 from tsuzuki.collectors.books.sandbox.smtp import MailServer, SmtpStep
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 
 KEY = "k3y-that-stays-secret"
@@ -134,7 +134,7 @@ def test_run_due_warns_on_the_console_of_what_is_exhausted(
 def test_run_due_goes_on_after_an_error_and_after_the_quota(
     shop: Workspace, server: StandIn
 ) -> None:
-    server.faults.add(Fault(status=400, skip=1))
+    server.faults.add(StandInFault(status=400, skip=1))
     assert run_due(shop) == 1
     assert cursor(shop) == (40, False)
     shop.file.write_text(shop.file.read_text().replace("  mail:", "  daily_limit: 3\n  mail:"))
@@ -392,7 +392,7 @@ def test_an_unsettled_mail_is_told_with_what_to_do(
 def test_interrupted_while_the_source_hangs_it_ends_at_once_and_leaves_no_other_run(
     shop: Workspace, server: StandIn
 ) -> None:
-    server.faults.add(Fault(kind=FaultKind.HANG, times=None))
+    server.faults.add(StandInFault(kind=StandInFaultKind.HANG, times=None))
     command = shop.start("books", "collect", "novelties", BOOKS_KEY=KEY)
     eventually(lambda: server.faults.held > 0, what="the source to hang")
     command.send_signal(signal.SIGINT)
@@ -404,7 +404,7 @@ def test_interrupted_while_the_source_hangs_it_ends_at_once_and_leaves_no_other_
 def test_after_the_time_that_was_given_it_is_cancelled_and_leaves_no_other_run(
     shop: Workspace, server: StandIn
 ) -> None:
-    server.faults.add(Fault(kind=FaultKind.HANG, times=None))
+    server.faults.add(StandInFault(kind=StandInFaultKind.HANG, times=None))
     ended = shop.forked("books", "collect", "novelties", "--timeout", "1", BOOKS_KEY=KEY)
     assert (ended.code, ended.out) == (124, "")
     assert "It is cancelled" in ended.err

@@ -10,7 +10,7 @@ from collectors.feeds.fetching_fixture import Fetching
 from tsuzuki.collectors.feeds.entries.parse import parse_feed
 from tsuzuki.collectors.feeds.entries.recognition import (
     RULES,
-    Comparison,
+    ArticleComparison,
     Date,
     Host,
     is_same_article,
@@ -222,7 +222,7 @@ def test_the_rules_recognise_these_comparisons_and_no_others() -> None:
     recognised = {
         (seen.host, seen.date, seen.is_title_same, seen.is_text_same)
         for seen in (
-            Comparison(host=host, date=date, is_title_same=title, is_text_same=text)
+            ArticleComparison(host=host, date=date, is_title_same=title, is_text_same=text)
             for host, date, title, text in product(Host, Date, (False, True), (False, True))
         )
         if is_same_article(seen)

@@ -13,7 +13,7 @@ from tsuzuki.collectors.feeds.options import FeedOptions, FeedsSection
 from tsuzuki.collectors.feeds.queries.items import upcoming
 from tsuzuki.collectors.feeds.sandbox.feed_site import ArticlePage, MediaContent
 from tsuzuki.outward.safe_download import SafeDownloader
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import StandInFault
 
 PLAIN = ArticlePage(body=b"The bridge was opened today.", content_type="text/plain")
 """It needs no process that reads documents."""
@@ -84,7 +84,7 @@ def test_a_page_that_fails_in_a_prefetch_defers_only_its_own_item(
     feeds_fixture.feed = {"caps": NO_CAPS}
     for number in range(3):
         feeds_fixture.add(f"Article {number}", page=PLAIN)
-    feeds_fixture.server.faults.add(Fault(path="/articles/*", status=503, skip=1))
+    feeds_fixture.server.faults.add(StandInFault(path="/articles/*", status=503, skip=1))
     result = feeds_fixture.work()["process"]
     assert (result["posted"], result["deferred"]) == (2, {"download_failed": 1})
     assert len(pages_asked(feeds_fixture)) == 3

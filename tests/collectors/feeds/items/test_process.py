@@ -16,7 +16,7 @@ from tsuzuki.collectors.feeds.sandbox.mastodon import KeyMode, WriteCase
 from tsuzuki.collectors.feeds.tables import WaitingState
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.errors import ConfigurationError
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import StandInFault
 
 POSTED = (ItemStatus.PROCESSED, ItemReason.NONE, 0)
 sqlite_only = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
@@ -92,7 +92,7 @@ def test_a_page_that_cannot_be_had_is_deferred_and_costs_nothing(
     feeds_fixture: FeedsFixture,
 ) -> None:
     feeds_fixture.add()
-    feeds_fixture.server.faults.add(Fault(path="/articles/*", status=404))
+    feeds_fixture.server.faults.add(StandInFault(path="/articles/*", status=404))
     feeds_fixture.work()
     assert feeds_fixture.item() == (ItemStatus.DEFERRED, ItemReason.DOWNLOAD_FAILED, 1)
     assert feeds_fixture.gemini.paid.count() == 0
@@ -355,7 +355,9 @@ def test_posts_beyond_a_cap_wait_and_the_oldest_goes_first(feeds_fixture: FeedsF
 
 def test_a_refused_post_is_deferred_and_never_sent_again(feeds_fixture: FeedsFixture) -> None:
     feeds_fixture.add()
-    fault = Fault(path="*/statuses", method="POST", status=422, body='{"error": "No"}', times=None)
+    fault = StandInFault(
+        path="*/statuses", method="POST", status=422, body='{"error": "No"}', times=None
+    )
     feeds_fixture.mastodon_server.faults.add(fault)
     feeds_fixture.work()
     assert feeds_fixture.item() == API_FAILED
@@ -385,7 +387,9 @@ def test_a_stopped_account_stops_the_job_and_leaves_the_item_pending(
 def test_nothing_is_paid_for_while_the_limits_of_the_account_cannot_be_read(
     feeds_fixture: FeedsFixture,
 ) -> None:
-    feeds_fixture.mastodon_server.faults.add(Fault(path="*/instance*", status=503, times=None))
+    feeds_fixture.mastodon_server.faults.add(
+        StandInFault(path="*/instance*", status=503, times=None)
+    )
     feeds_fixture.add()
     feeds_fixture.work()
     assert feeds_fixture.item() == API_FAILED

@@ -22,7 +22,7 @@ from tsuzuki.collectors.feeds.model.protocol import (
 from tsuzuki.collectors.feeds.sandbox.gemini import KEY, Gemini, GeminiCase
 from tsuzuki.model.clock import ManualClock, SystemClock
 from tsuzuki.outward.errors import RateLimitedUntil, SourceFailed
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 
 from .model_fixture import TEXT, screening, settings, summary
@@ -324,7 +324,7 @@ def test_a_server_that_is_not_there_was_not_paid(
 
 
 def test_an_answer_that_comes_byte_by_byte_ends_at_the_deadline(server: StandIn) -> None:
-    server.faults.add(Fault(kind=FaultKind.DRIP, seconds=0.02))
+    server.faults.add(StandInFault(kind=StandInFaultKind.DRIP, seconds=0.02))
     about = settings("gemini", base_url=server.url, api_key=KEY, timeout=0.3)
     model = build_model(about, name="default", clock=SystemClock())
     with pytest.raises(ModelUnavailable, match=r"did not answer in time \(0.3 s") as caught:
@@ -336,19 +336,19 @@ def test_an_answer_that_comes_byte_by_byte_ends_at_the_deadline(server: StandIn)
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault(kind=FaultKind.HTML, status=200),
-        Fault(kind=FaultKind.CUT),
-        Fault(kind=FaultKind.RESET),
-        Fault(status=200, body="[]"),
-        Fault(status=200, body="{}"),
-        Fault(status=200, body='{"candidates": 7}'),
-        Fault(status=200, body='{"error": {"code": 500}}'),
-        Fault(status=200, body="[" * 100_000),
+        StandInFault(kind=StandInFaultKind.HTML, status=200),
+        StandInFault(kind=StandInFaultKind.CUT),
+        StandInFault(kind=StandInFaultKind.RESET),
+        StandInFault(status=200, body="[]"),
+        StandInFault(status=200, body="{}"),
+        StandInFault(status=200, body='{"candidates": 7}'),
+        StandInFault(status=200, body='{"error": {"code": 500}}'),
+        StandInFault(status=200, body="[" * 100_000),
     ],
     ids=lambda fault: f"{fault.kind} {fault.body[:20]}",
 )
 def test_an_answer_that_is_none_of_a_model_is_transient(
-    build: Callable[..., LanguageModel], server: StandIn, fault: Fault
+    build: Callable[..., LanguageModel], server: StandIn, fault: StandInFault
 ) -> None:
     server.faults.add(fault)
     with pytest.raises(ModelUnavailable) as caught:
@@ -361,7 +361,7 @@ def test_no_error_or_log_tells_the_key(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     said = f'{{"error": {{"message": "Consumer api_key:{KEY} is suspended"}}}}'
-    for fault in (Fault(status=403, body=said), Fault(kind=FaultKind.RESET)):
+    for fault in (StandInFault(status=403, body=said), StandInFault(kind=StandInFaultKind.RESET)):
         server.faults.add(fault)
         with pytest.raises(SourceFailed) as caught:
             build().ask(screening())

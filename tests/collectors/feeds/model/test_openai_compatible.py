@@ -19,7 +19,7 @@ from tsuzuki.collectors.feeds.model.protocol import (
 from tsuzuki.collectors.feeds.sandbox.openai_compatible import KEY, CompletionCase, OpenAICompatible
 from tsuzuki.model.clock import ManualClock, SystemClock
 from tsuzuki.outward.errors import RateLimitedUntil, SourceFailed
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import StandInFault
 from tsuzuki.sandbox.server import StandIn
 
 from .model_fixture import TEXT, screening, settings, summary
@@ -193,7 +193,7 @@ SAID = '{"choices": [{"finish_reason": "stop", "message": {"content": %s}}]}'
 def test_servers_of_other_makers_are_understood_and_their_missing_usage_is_estimated(
     build: Callable[..., LanguageModel], server: StandIn, content: str
 ) -> None:
-    server.faults.add(Fault(status=200, body=SAID % content))
+    server.faults.add(StandInFault(status=200, body=SAID % content))
     answer = build().ask(screening())
     assert answer.verdict is Verdict.WORTH
     assert answer.usage.input_tokens > 0
@@ -221,6 +221,6 @@ def test_errors_of_other_makers_are_understood(
     body: str,
     error: type[SourceFailed],
 ) -> None:
-    server.faults.add(Fault(status=status, body=body))
+    server.faults.add(StandInFault(status=status, body=body))
     with pytest.raises(error):
         build().ask(screening())

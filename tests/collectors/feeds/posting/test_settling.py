@@ -16,7 +16,7 @@ from tsuzuki.collectors.feeds.sandbox.feed_site import ArticlePage
 from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN, KeyMode, WriteCase
 from tsuzuki.collectors.feeds.tables import WaitingState
 from tsuzuki.model.errors import Conflict
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import StandInFault
 
 PLAIN = ArticlePage(
     body=b"The bridge was opened today. Many people came to see it, and the mayor too.",
@@ -110,7 +110,7 @@ def test_the_looks_grow_apart_and_continue_as_long_as_the_server_is_silent(
     feeds_fixture: FeedsFixture,
 ) -> None:
     unsettled(feeds_fixture)
-    feeds_fixture.mastodon_server.faults.add(Fault(status=503, times=None))
+    feeds_fixture.mastodon_server.faults.add(StandInFault(status=503, times=None))
     pauses = []
     for _ in range(6):
         now = feeds_fixture.database.clock.now()

@@ -24,7 +24,7 @@ from tsuzuki.collectors.feeds.sandbox.feed_site import (
     Later,
     MediaContent,
 )
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import StandInFault
 from tsuzuki.sandbox.server import StandIn
 
 FULL = Article(
@@ -227,7 +227,7 @@ def test_a_retry_after_and_a_required_header(site: FeedSite, server: StandIn) ->
 
 def test_faults_of_the_kit_work_here_too(site: FeedSite, server: StandIn) -> None:
     site.add_feed(Feed())
-    server.faults.add(Fault(path="/feed.xml", status=502))
+    server.faults.add(StandInFault(path="/feed.xml", status=502))
     assert [get(server, "/feed.xml").status for _ in range(2)] == [502, 200]
 
 

@@ -212,7 +212,7 @@ def _not_applied(name: str) -> TsuzukiError:
     )
 
 
-class StartForm(BaseModel):
+class StartBooksForm(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     what: str = Field(pattern="^(collect|mail)$")
@@ -238,10 +238,12 @@ def confirm_start(context: Page, name: JobName, what: str = "collect") -> StartV
 
 
 @screen.form("/books/jobs/{name}/start", right=Right.COLLECTORS_OPERATE)
-def start(context: Page, name: JobName, form: Annotated[StartForm, Form()]) -> Response:
+def start(context: Page, name: JobName, form: Annotated[StartBooksForm, Form()]) -> Response:
     books_service(context).require_job(name)
     arguments = {"collect": False} if form.what == "mail" else {}
-    run_id = context.application.runs.start(Request(job=name, arguments=arguments)).run_id
+    run_id = context.application.runs.submit(
+        Request(job=name, arguments=arguments), audited=True
+    ).run_id
     if context.principal.may(Right.RUNS_READ):
         return context.redirect(f"/runs/{run_id}", message("Run %(run)s was started."), run=run_id)
     return context.redirect("/books", message("Run %(run)s was started."), run=run_id)

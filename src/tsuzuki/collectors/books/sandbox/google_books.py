@@ -6,7 +6,7 @@
 
 Its manners are those that hurt: `totalItems` may wander from answer to answer, a page may be shorter than
 asked for, the same volume may come on two pages, and an empty page has no `items` at all. Limits per
-minute and per day are kept if they are given; `limit_error` is what they answer, also for a `Fault`.
+minute and per day are kept if they are given; `limit_error` is what they answer, also for a `StandInFault`.
 """
 
 import json
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tsuzuki.sandbox.exchange import Response, Route, Router, StandInRequest, json_response
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import StandInFault
 from tsuzuki.sandbox.stand_in_kind import StandInContext
 
 PATH = "/books/v1/volumes"
@@ -206,10 +206,10 @@ def old_limit_error(reason: str, message: str) -> dict[str, Any]:
     return _error(403, message, reason, domain="usageLimits")
 
 
-def error_fault(document: Mapping[str, Any], **fault: Any) -> Fault:
+def error_fault(document: Mapping[str, Any], **fault: Any) -> StandInFault:
     """A fault that answers with one of these errors."""
     code = int(document["error"]["code"])
-    return Fault(status=code, body=json.dumps(document), **fault)
+    return StandInFault(status=code, body=json.dumps(document), **fault)
 
 
 def _error(code: int, message: str, reason: str, *, domain: str = "global") -> dict[str, Any]:
