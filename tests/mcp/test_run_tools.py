@@ -17,7 +17,7 @@ from tsuzuki.mcp.presets import presets
 from tsuzuki.mcp.runs.definitions import RUN_LIST, RUN_LOGS, RUNS
 from tsuzuki.mcp.runs.workspace import application_of
 from tsuzuki.mcp.tokens import compact_json, tokens
-from tsuzuki.mcp.tool import Call, Progress, Tool
+from tsuzuki.mcp.tool import Tool, ToolCall, ToolProgress
 from tsuzuki.model.errors import Unreachable, UsageError
 from tsuzuki.model.states import RunState
 from tsuzuki.services.runs import Request
@@ -189,7 +189,7 @@ def test_an_error_names_the_next_call(
 @pytest.mark.parametrize("key", ["x", "9" * 30, "-1", "1.5"])
 def test_a_cursor_with_a_key_of_another_kind_is_refused(server: RunServer, key: str) -> None:
     for tool in (RUN_LIST, RUN_LOGS):
-        call = Call(tool=tool, arguments=tool.example, state=server.state)
+        call = ToolCall(tool=tool, arguments=tool.example, state=server.state)
         cursor = f"{base64.urlsafe_b64encode(key.encode()).decode()}-{question_of(call)}"
         answer = server.answer(tool.name, **tool.example, cursor=cursor)
         assert answer.text.startswith("bad_cursor")

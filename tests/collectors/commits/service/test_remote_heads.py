@@ -39,7 +39,7 @@ def test_each_target_tells_what_a_collection_would_find(
         found = by_project(service.commits.remote_heads(asked_max=10))
         assert {head.outcome for head in found.values()} == {PlannedOutcome.NEW}
         assert {len(head.remote or "") for head in found.values()} == {40}
-        started = service.bulk_runs.start()
+        started = service.collections.start()
         served.application.local_engine.start()
         served.application.runs.wait(started.job_run_id, timeout_seconds=60)
         histories[2].rename(tmp_path / "gone.git")

@@ -8,7 +8,7 @@ import pytest
 from tsuzuki.collectors.feeds.channels import mastodon
 from tsuzuki.collectors.feeds.sandbox.mastodon import KeyMode, WriteCase
 from tsuzuki.outward.outbox import OutboxState
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 
 from .posting_fixture import ON_SQLITE, PostingFixture, PostingRun, body_of, link
 
@@ -160,7 +160,7 @@ def test_what_is_stored_much_later_is_left_and_found_by_the_next_run(news: Posti
 
 @ON_SQLITE
 def test_a_server_that_is_down_leaves_the_post_for_the_next_run(news: PostingFixture) -> None:
-    news.server.faults.add(Fault(kind=FaultKind.RESET, times=None))
+    news.server.faults.add(StandInFault(kind=StandInFaultKind.RESET, times=None))
     first = news.start()
     assert first.post(1) is OutboxState.UNSETTLED
     assert first.post(1) is OutboxState.UNSETTLED

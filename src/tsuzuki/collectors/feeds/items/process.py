@@ -28,9 +28,9 @@ from tsuzuki.collectors.feeds.model.budget import Refusal
 from tsuzuki.collectors.feeds.model.calls import ModelCalls
 from tsuzuki.collectors.feeds.model.protocol import ModelUnavailable
 from tsuzuki.collectors.feeds.options import FeedsOptions
-from tsuzuki.collectors.feeds.posting.posting import Delivery, Posting
+from tsuzuki.collectors.feeds.posting.posting import Delivery, RunPosting
 from tsuzuki.collectors.feeds.queries import item_moves, items, steps
-from tsuzuki.collectors.feeds.queries.items import Item
+from tsuzuki.collectors.feeds.queries.items import StoredItem
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.outward.errors import RateLimitedUntil, SourceRefused
@@ -95,7 +95,7 @@ class ItemProcessing:
         feeds: FeedSet,
         steps: ItemSteps,
         calls: ModelCalls,
-        posting: Posting,
+        posting: RunPosting,
     ) -> None:
         self._run = run
         self._database = database
@@ -149,8 +149,8 @@ class ItemProcessing:
         return None
 
     def _following(
-        self, connection: Connection, item: Item, feed_ids: list[int], room: int
-    ) -> tuple[Item, RunFeed] | None:
+        self, connection: Connection, item: StoredItem, feed_ids: list[int], room: int
+    ) -> tuple[StoredItem, RunFeed] | None:
         """The item after this one, if this run will draw it and it will need its page."""
         is_last = self._done.drawn + 1 >= self._limit
         if is_last or item.state.status is ItemStatus.PENDING:
@@ -160,7 +160,7 @@ class ItemProcessing:
             return None
         return found, self._feeds.of(found)
 
-    def _room(self, connection: Connection, item: Item, now: datetime) -> int:
+    def _room(self, connection: Connection, item: StoredItem, now: datetime) -> int:
         """How many posts the caps of the item's feed leave; if none the feed is closed."""
         feed = self._feeds.of(item)
         if feed.options.hold and not item.is_approved:
@@ -287,7 +287,7 @@ class ItemProcessing:
             self._done.deferred[put_off.reason] += 1
             self._log(f"Item {item.id} is deferred: {put_off.problem}")
 
-    def _pause(self, item: Item, put_off: PutOff) -> timedelta:
+    def _pause(self, item: StoredItem, put_off: PutOff) -> timedelta:
         """Twice as long each time."""
         doubled = self._options.retry_backoff * 2.0 ** min(item.state.retry_count, 30)
         seconds = min(doubled, self._options.retry_backoff_cap)

@@ -14,38 +14,38 @@ from typing import Any, TypeAlias
 
 from tsuzuki.collectors.feeds.fetching.feed_set import RunFeed
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
-from tsuzuki.collectors.feeds.items.page import Page, PageFailed
+from tsuzuki.collectors.feeds.items.page import ItemPage, PageFailed
 from tsuzuki.collectors.feeds.model.budget import Refusal
-from tsuzuki.collectors.feeds.model.calls import Call, ModelCalls, result_of
+from tsuzuki.collectors.feeds.model.calls import ModelCall, ModelCalls, result_of
 from tsuzuki.collectors.feeds.model.prompts import (
     prompt_version,
     screening_question,
     summary_question,
 )
 from tsuzuki.collectors.feeds.model.protocol import (
-    Answer,
+    ModelAnswer,
     ModelBlocked,
     ModelUnavailable,
     Question,
     Verdict,
 )
 from tsuzuki.collectors.feeds.posting.output_guard import OutputRefused
-from tsuzuki.collectors.feeds.posting.posting import Delivery, Posting
+from tsuzuki.collectors.feeds.posting.posting import Delivery, RunPosting
 from tsuzuki.collectors.feeds.posting.text import compose_post
 from tsuzuki.collectors.feeds.queries import item_moves, pages, steps
-from tsuzuki.collectors.feeds.queries.items import Item
+from tsuzuki.collectors.feeds.queries.items import StoredItem
 from tsuzuki.collectors.feeds.queries.pages import StoredPage
 from tsuzuki.collectors.feeds.queries.posts import Post
 from tsuzuki.collectors.feeds.queries.steps import StepEnd, StepRecord, last_done_of
-from tsuzuki.collectors.feeds.tables import Step, StepState
+from tsuzuki.collectors.feeds.tables import PreparationStep, StepState
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.outward.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
 from tsuzuki.store.sql.database import Connection, Database
 
-ReadPage: TypeAlias = Callable[[Item, RunFeed], Page]
+ReadPage: TypeAlias = Callable[[StoredItem, RunFeed], ItemPage]
 """Downloads the page of an item. Raises `PageFailed`."""
 
-PrefetchPage: TypeAlias = Callable[[Item, RunFeed], None]
+PrefetchPage: TypeAlias = Callable[[StoredItem, RunFeed], None]
 """Starts to download the page of the item that is probably next."""
 
 
@@ -103,12 +103,12 @@ class Download:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
+class UnstoredStep:
     """What has happened and is not stored yet."""
 
     download: Download | None = None
-    call: Call | None = None
-    answer: Answer | None = None
+    call: ModelCall | None = None
+    answer: ModelAnswer | None = None
     problem: SourceFailed | None = None
     is_worth: bool = False
     """It was found worth a post, and is to become pending."""
@@ -118,13 +118,13 @@ class Ended:
 class Work:
     """An item that is worked on, as it is stored now. `steps` are those of earlier runs."""
 
-    item: Item
+    item: StoredItem
     feed: RunFeed
     steps: Sequence[StepRecord] = ()
-    following: tuple[Item, RunFeed] | None = None
+    following: tuple[StoredItem, RunFeed] | None = None
     """The item whose page is read while this one waits for its model."""
 
-    ended: Ended = field(default_factory=Ended)
+    ended: UnstoredStep = field(default_factory=UnstoredStep)
 
     def note(self, **more: Any) -> None:
         """Something has ended; the next transaction for the item stores it."""
@@ -140,7 +140,7 @@ class ItemSteps:
         run: RunContext,
         database: Database,
         calls: ModelCalls,
-        posting: Posting,
+        posting: RunPosting,
         read_page: ReadPage,
         prefetch: PrefetchPage,
     ) -> None:
@@ -156,7 +156,7 @@ class ItemSteps:
         stopped = self._learn_limits(work)
         if stopped is not None:
             return stopped
-        done = last_done_of(work.steps, Step.SUMMARY)
+        done = last_done_of(work.steps, PreparationStep.SUMMARY)
         is_pending = work.item.state.status is ItemStatus.PENDING
         if done is not None and _is_wanted(done, work):
             # It was found worth a post before, and only the post is missing.
@@ -198,7 +198,7 @@ class ItemSteps:
         except BaseException:
             work.item = before
             raise
-        work.ended = Ended()
+        work.ended = UnstoredStep()
 
     def _store_ended(self, connection: Connection, work: Work, now: datetime) -> None:
         ended, item = work.ended, work.item
@@ -245,7 +245,7 @@ class ItemSteps:
         return stored
 
     def _store_download(
-        self, connection: Connection, item: Item, download: Download, now: datetime
+        self, connection: Connection, item: StoredItem, download: Download, now: datetime
     ) -> None:
         if download.page is not None:
             pages.store(connection, download.page)
@@ -253,7 +253,7 @@ class ItemSteps:
             connection,
             item_id=item.id,
             run_id=self._run.id,
-            step=Step.DOWNLOAD,
+            step=PreparationStep.DOWNLOAD,
             end=download.end,
             started_at=download.started_at,
             now=now,
@@ -305,7 +305,7 @@ class ItemSteps:
                 connection, work.item, work.feed, question, run_id=self._run.id, now=now
             )
         match found:
-            case Call():
+            case ModelCall():
                 return self._answer(work, found)
             case Refusal():
                 return found
@@ -316,7 +316,7 @@ class ItemSteps:
             case _:
                 return dict(found.result)
 
-    def _answer(self, work: Work, call: Call) -> Mapping[str, Any] | Stopped:
+    def _answer(self, work: Work, call: ModelCall) -> Mapping[str, Any] | Stopped:
         try:
             answer = call.model.ask(call.question)
         except RateLimitedUntil as limited:

@@ -13,9 +13,9 @@ from pathlib import Path
 from tsuzuki.collectors.feeds.channels.factory import open_channel, settings_of
 from tsuzuki.collectors.feeds.channels.protocol import (
     Channel,
-    Limits,
     OutcomeUnknown,
     PostBody,
+    PostLimits,
     PostRefused,
     Sent,
 )
@@ -67,7 +67,7 @@ class PostOutcome:
     """Whether this run is the first to store that: then what follows from it is to be stored as well."""
 
 
-class Posting:
+class RunPosting:
     """The posts of one run. For one thread at a time; `close` it."""
 
     def __init__(
@@ -79,7 +79,7 @@ class Posting:
         self._workspace = workspace
         self._channels: dict[str, Channel] = {}
         self._posted_in_run: dict[int, int] = {}
-        self._limits: dict[str, tuple[Limits, datetime]] = {}
+        self._limits: dict[str, tuple[PostLimits, datetime]] = {}
         """Of the accounts, with when the server was asked."""
         self._unanswered = UnansweredRequests(self._say)
 
@@ -103,7 +103,7 @@ class Posting:
         for channel in self._channels.values():
             channel.close()
 
-    def limits(self, account: str) -> Limits:
+    def limits(self, account: str) -> PostLimits:
         """What the account's server allows, asked once a day. Raises `SourceFailed` if that was never known."""
         known = self._limits.get(account)
         if known is not None and self._database.clock.now() - known[1] < LIMITS_KEPT:
@@ -112,21 +112,21 @@ class Posting:
         self._limits[account] = (limits, read_at)
         return limits
 
-    def _read_limits(self, account: str) -> tuple[Limits, datetime]:
+    def _read_limits(self, account: str) -> tuple[PostLimits, datetime]:
         """As they are stored; if that was too long ago, of the server."""
         of = settings_of(self._section, account).base_url
         with self._database.read() as connection:
             now, stored = self._database.now(connection), accounts.get(connection, account)
         known = stored.limits if stored.limits and stored.limits.get("of") == of else None
         if known and stored.limits_read_at and now - stored.limits_read_at < LIMITS_KEPT:
-            return Limits.from_dict(known), stored.limits_read_at
+            return PostLimits.from_dict(known), stored.limits_read_at
         try:
             with self._unanswered.counted(account):
                 limits = self.channel(account).read_limits()
         except SourceUnavailable:
             if known is None:
                 raise
-            return Limits.from_dict(known), now  # the next run asks again
+            return PostLimits.from_dict(known), now  # the next run asks again
         with self._run.transaction() as connection:
             accounts.set_limits(connection, account, {**limits.as_dict(), "of": of}, now=now)
         return limits, now

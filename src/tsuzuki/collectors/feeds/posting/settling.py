@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from tsuzuki.collectors.feeds.channels.protocol import LookUpFailed, LookUpImpossible, Sent
 from tsuzuki.collectors.feeds.posting.look_times import look_after, schedule_look
-from tsuzuki.collectors.feeds.posting.posting import Posting
+from tsuzuki.collectors.feeds.posting.posting import RunPosting
 from tsuzuki.collectors.feeds.posting.unanswered import silence_of
 from tsuzuki.collectors.feeds.queries import posts, unsettled_posts
 from tsuzuki.collectors.feeds.queries.posts import Post
@@ -34,7 +34,7 @@ Follows: TypeAlias = Callable[[Connection, Post], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settled:
+class SettledPosts:
     """What became of the posts that were looked for."""
 
     sent: list[Post] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Settling:
         *,
         run: RunContext,
         database: Database,
-        posting: Posting,
+        posting: RunPosting,
         on_sent: Follows,
         on_freed: Follows,
     ) -> None:
@@ -64,9 +64,9 @@ class Settling:
         self._posting = posting
         self._on_sent = on_sent
         self._on_freed = on_freed
-        self._settled = Settled()
+        self._settled = SettledPosts()
 
-    def settle(self) -> Settled:
+    def settle(self) -> SettledPosts:
         """Look for each post whose time has come. Another run may do the same: the first to record a look wins."""
         with self._database.read() as connection:
             now = self._database.now(connection)
