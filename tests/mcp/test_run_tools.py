@@ -17,7 +17,7 @@ from tsuzuki.mcp.presets import presets
 from tsuzuki.mcp.runs.definitions import RUN_LIST, RUN_LOGS, RUNS
 from tsuzuki.mcp.runs.workspace import application_of
 from tsuzuki.mcp.tokens import compact_json, tokens
-from tsuzuki.mcp.tool import Tool, ToolCall, ToolProgress
+from tsuzuki.mcp.tool import Tool, ToolCall
 from tsuzuki.model.errors import Unreachable, UsageError
 from tsuzuki.model.states import RunState
 from tsuzuki.services.runs import Request
@@ -337,7 +337,7 @@ def test_a_run_that_starts_meanwhile_moves_no_page(full: RunServer) -> None:
 
 
 def test_a_wait_for_a_run_reports_how_far_it_is(idle: RunServer) -> None:
-    progress, run_id = Progress(), started(idle, "print")
+    progress, run_id = ToolProgress(), started(idle, "print")
     tools = presets()["runs"].tools
     given = {"run_id": run_id, "wait_seconds": 1}
     answer_call(tools, "run_wait", given, state=idle.state, progress=progress)
