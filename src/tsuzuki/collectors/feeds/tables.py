@@ -34,12 +34,10 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    event,
     false,
 )
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
-from tsuzuki.collectors.feeds import item_triggers
 from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.store.schema.migrate import Component
 from tsuzuki.store.schema.tables import NAMES, one_of, partial_index
@@ -349,12 +347,6 @@ feed_accounts = Table(
     Column("limits_read_at", UtcTime),
     Column("limited_until", UtcTime),
 )
-
-
-@event.listens_for(waiting_items, "after_create")
-def _create_triggers(_table: Table, connection: Connection, **_options: Any) -> None:
-    """With the table, wherever it is created from its definition. Migrations do it themselves."""
-    item_triggers.create(connection)
 
 
 def _former_tables() -> FormerTables:

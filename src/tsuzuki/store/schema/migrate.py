@@ -38,6 +38,7 @@ from tsuzuki.store.schema import (
     view_tables,  # noqa: F401 -- adds to the metadata
 )
 from tsuzuki.store.schema.compatibility import is_compatible, store_compatibility
+from tsuzuki.store.schema.sql_scripts import scripts, triggers_in
 from tsuzuki.store.schema.takeover import FormerTables, require_free, take_over
 from tsuzuki.store.sql.advisory_lock import lock_until_commit
 from tsuzuki.store.sql.database import Database
@@ -76,6 +77,14 @@ class Component:
     def revisions(self) -> list[str]:
         """From the first to the newest, as each names the one before it."""
         return list(_revisions_in(self.versions))
+
+    def trigger_scripts(self, dialect: str) -> list[Path]:
+        """What its migrations create beside tables, for a database that has some of the tables already."""
+        return [path for path in scripts(self.versions, dialect) if "_triggers." in path.name]
+
+    def triggers(self, dialect: str) -> list[str]:
+        """The names of its triggers."""
+        return triggers_in(self.trigger_scripts(dialect))
 
     def newest(self) -> str:
         if not self.revisions:

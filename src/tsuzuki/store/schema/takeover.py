@@ -31,6 +31,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SAWarni
 from sqlalchemy.types import NullType, TypeDecorator, TypeEngine
 
 from tsuzuki.model.errors import SchemaMismatch
+from tsuzuki.store.schema.sql_scripts import run_script
 from tsuzuki.store.sql.dialect import is_sqlite
 
 if TYPE_CHECKING:
@@ -125,6 +126,8 @@ def take_over(connection: Connection, component: "Component", *, now: datetime) 
         for one in taken:
             one.index()
         component.metadata.create_all(connection, checkfirst=True)
+        for script in component.trigger_scripts(connection.dialect.name):
+            run_script(connection, script)
         if former.fill is not None:
             former.fill(connection, now)
         for table in component.metadata.tables.values():
