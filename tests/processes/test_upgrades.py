@@ -31,7 +31,7 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> LaterVersion:
 
 def revision(database: Database) -> str:
     with database.read() as connection:
-        query = text("SELECT version_num FROM schema_version_engine")
+        query = text("SELECT version_num FROM tsuzuki_schema_version_engine")
         return str(connection.execute(query).scalar_one())
 
 

@@ -20,7 +20,7 @@ expands = True
 def upgrade() -> None:
     run_scripts(__file__)
 '''
-SCRIPT = "ALTER TABLE job_runs ADD COLUMN of_a_later_version TEXT;\n"
+SCRIPT = "ALTER TABLE tsuzuki_job_runs ADD COLUMN of_a_later_version TEXT;\n"
 
 
 class LaterVersion:

@@ -12,7 +12,7 @@ from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.dialect import is_sqlite
 from tsuzuki.store.sql.prepared import execute
 
-_TRIGGERS = {
+TRIGGERS = {
     "sqlite": text("SELECT name FROM sqlite_master WHERE type = 'trigger'").columns(column("name")),
     "postgresql": text(
         "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled = 'O'"
@@ -133,7 +133,7 @@ def _tables(connection: Connection, components: Sequence[Component]) -> list[str
 
 def _guards(connection: Connection, components: Sequence[Component]) -> list[str]:
     dialect = connection.dialect.name
-    found = set(execute(connection, _TRIGGERS[dialect]).scalars())
+    found = set(execute(connection, TRIGGERS[dialect]).scalars())
     needed = [name for component in components for name in component.triggers(dialect)]
     missing = [name for name in needed if name not in found]
     return [f"missing: {', '.join(missing)}"] if missing else []

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Integer, bindparam, select
 
-from tsuzuki.store.schema.leader_tables import leader_terms
+from tsuzuki.store.schema.operation_tables import leader_terms
 from tsuzuki.store.sql.prepared import execute
 
 

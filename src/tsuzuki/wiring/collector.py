@@ -59,7 +59,7 @@ class CheckContext(CollectorContext):
     jobs: "Sequence[JobSpec]"
     """The enabled jobs of the collector's kind in the file."""
     has_tables: bool
-    """Whether the database answers and has the tables of this version."""
+    """Whether the database answers and has the tables of the collector: they are created when it is first used."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -75,4 +75,4 @@ def test_tables_of_another_revision_cannot_be_read(rows: StoredRows) -> None:
 
 def test_tables_that_are_not_there_cannot_be_read(rows: StoredRows) -> None:
     with pytest.raises(CannotRead):
-        rows.require_revisions({"schema_version_other": "0001"})
+        rows.require_revisions({"tsuzuki_schema_version_other": "0001"})

@@ -22,6 +22,7 @@ from tsuzuki.store.runs import runs
 from tsuzuki.store.schema.compatibility import compatibility
 from tsuzuki.store.schema.migrate import (
     ENGINE,
+    FORMER,
     Component,
     SchemaWatch,
     current_revision,
@@ -146,12 +147,12 @@ def test_a_second_upgrade_finds_everything_done_and_writes_nothing(database: Dat
 
 def test_tables_that_were_changed_by_hand_are_noticed(database: Database) -> None:
     with database.write() as connection:
-        connection.execute(text("DROP INDEX ix_job_runs_created_at"))
-        connection.execute(text("ALTER TABLE settings ADD COLUMN extra text"))
+        connection.execute(text("DROP INDEX tsuzuki_ix_job_runs_created_at"))
+        connection.execute(text("ALTER TABLE tsuzuki_settings ADD COLUMN extra text"))
         connection.execute(text("CREATE TABLE of_another_program (id integer)"))
     found = differences(database)
     assert len(found) == 2
-    assert any("ix_job_runs_created_at" in one for one in found)
+    assert any("tsuzuki_ix_job_runs_created_at" in one for one in found)
     assert any("extra" in one for one in found)
 
 
@@ -176,6 +177,17 @@ def test_of_processes_that_start_at_once_one_migrates_and_the_others_find_it_don
             assert [tuple(row) for row in rows] == [(head,)]
         if dialect == "postgresql":
             postgres.drop(url)
+
+
+def test_a_database_from_before_the_first_release_is_refused_and_left_as_it_is(
+    empty: Database,
+) -> None:
+    with empty.write() as connection:
+        connection.execute(text(f"CREATE TABLE {FORMER} (version_num text)"))
+    with pytest.raises(SchemaMismatch, match=r"before 0\.1\.0") as refused:
+        upgrade(empty)
+    assert "Use another database" in (refused.value.hint or "")
+    assert tables(empty) == {FORMER}
 
 
 # --- a newer version was here ---------------------------------------------------------------------
@@ -215,7 +227,7 @@ def test_an_older_version_goes_on_beside_a_newer_one_that_only_adds(
 ) -> None:
     older = collector(tmp_path / "older")
     upgrade(empty, [older])
-    watch = SchemaWatch([older])
+    watch = SchemaWatch(lambda: [older])
     with empty.read() as connection:
         assert watch.check(connection) == {}
     upgrade(empty, [expand(tmp_path / "newer", expands=expands)])
@@ -301,7 +313,11 @@ def test_a_collector_is_migrated_beside_the_engine_with_a_version_of_its_own(
         ("engine", None, REVISIONS[-1]),
         ("collector", None, "0001"),
     ]
-    assert {"things", "schema_version_collector", "schema_version_engine"} <= tables(empty)
+    assert {
+        "things",
+        "tsuzuki_schema_version_collector",
+        "tsuzuki_schema_version_engine",
+    } <= tables(empty)
     assert differences(empty, ENGINE) == differences(empty, beside) == []
 
 
@@ -324,7 +340,7 @@ def test_a_collector_that_is_gone_does_not_disturb_the_others(
     upgrade(database, [ENGINE, collector(tmp_path)])
     with database.write() as connection:
         connection.execute(text("INSERT INTO things VALUES (7)"))
-        connection.execute(text("UPDATE schema_version_collector SET version_num = 'ffff'"))
+        connection.execute(text("UPDATE tsuzuki_schema_version_collector SET version_num = 'ffff'"))
     (done,) = upgrade(database, [ENGINE])
     assert not done.changed
     require_current(database, [ENGINE])
@@ -403,7 +419,7 @@ def test_the_name_of_a_component_may_need_quotes(empty: Database, tmp_path: Path
     upgrade(empty, [ENGINE, beside])
     require_current(empty, [ENGINE, beside])
     with empty.read() as connection:
-        SchemaWatch([ENGINE, beside]).check(connection)
+        SchemaWatch(lambda: [ENGINE, beside]).check(connection)
     assert differences(empty, beside) == []
 
 
@@ -442,6 +458,8 @@ def test_revisions_go_forward_only() -> None:
 def test_the_guards_survive_the_way_up(empty: Database) -> None:
     upgrade(empty)
     with pytest.raises(sa.exc.IntegrityError, match="tsuzuki: the epoch"), empty.write() as c:
-        c.execute(update(sa.table("leadership", sa.column("epoch"))).values(epoch=99))
+        c.execute(update(sa.table("tsuzuki_leadership", sa.column("epoch"))).values(epoch=99))
     with empty.read() as connection:
-        assert connection.execute(select(sa.text("epoch FROM leadership"))).scalar_one() == 0
+        assert (
+            connection.execute(select(sa.text("epoch FROM tsuzuki_leadership"))).scalar_one() == 0
+        )

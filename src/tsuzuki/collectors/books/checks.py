@@ -40,7 +40,7 @@ def checks(context: CheckContext) -> Iterator[Check]:
 
 def _answered(context: CheckContext, section: BooksSection) -> Check:
     if not context.has_tables:
-        step = "Mend the database first: each call is counted there."
+        step = "Each call is counted in the database: run a books job, which creates its tables."
         return warning(KEY, "not asked", step)
     day = section.allowance.day_of(context.database.clock.now())
     with context.database.write() as connection:

@@ -18,25 +18,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from sqlalchemy import Connection, MetaData, Select, Text, column, inspect, select, table
 
 from tsuzuki.model.errors import SchemaMismatch
-from tsuzuki.store.schema import (
-    access_tables,  # noqa: F401 -- adds to the metadata
-    api_tables,  # noqa: F401 -- adds to the metadata
-    bulk_tables,  # noqa: F401 -- adds to the metadata
-    cancel_tables,  # noqa: F401 -- adds to the metadata
-    failure_tables,  # noqa: F401 -- adds to the metadata
-    history_tables,  # noqa: F401 -- adds to the metadata
-    leader_tables,  # noqa: F401 -- adds to the metadata
-    loop_tables,  # noqa: F401 -- adds to the metadata
-    rollup_tables,  # noqa: F401 -- adds to the metadata
-    search_indexes,  # noqa: F401 -- adds to the metadata
-    tables,
-    view_tables,  # noqa: F401 -- adds to the metadata
-)
+from tsuzuki.store.schema import access_tables, history_tables, operation_tables, tables
 from tsuzuki.store.schema.compatibility import is_compatible, store_compatibility
 from tsuzuki.store.schema.sql_scripts import scripts, triggers_in
 from tsuzuki.store.schema.takeover import FormerTables, require_free, take_over
@@ -51,6 +39,9 @@ _REVISION = re.compile(
 """How a migration names itself and the one before it, with or without a type annotation."""
 
 _EXPANDS = re.compile(r"^expands\s*(?::[^=\n]+)?=\s*True\b", re.MULTILINE)
+
+FORMER = "tsuzuki_schema_version_engine"
+"""The version table of databases from before the first release."""
 
 LOCK_KEY = 0x7473757A  # "tsuz": one advisory lock for all migrations of a database
 
@@ -71,7 +62,7 @@ class Component:
 
     @property
     def version_table(self) -> str:
-        return f"schema_version_{self.name}"
+        return f"tsuzuki_schema_version_{self.name}"
 
     @property
     def revisions(self) -> list[str]:
@@ -122,7 +113,17 @@ def _revisions_in(folder: Path) -> tuple[str, ...]:
     return tuple(ordered)
 
 
-ENGINE = Component(name="engine", metadata=tables.metadata, versions=MIGRATIONS / "versions")
+def _metadata_of(*modules: ModuleType) -> MetaData:
+    """The one metadata to which all these modules add their tables."""
+    (metadata,) = {module.metadata for module in modules}
+    return metadata
+
+
+ENGINE = Component(
+    name="engine",
+    metadata=_metadata_of(tables, access_tables, history_tables, operation_tables),
+    versions=MIGRATIONS / "versions",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,23 +177,32 @@ def require_current(database: Database, components: Sequence[Component] = (ENGIN
                 )
 
 
-class SchemaWatch:
-    """Whether the tables are still those this process started with. One row is read per component."""
+def in_use(database: Database, components: Iterable[Component]) -> list[Component]:
+    """Those that have tables in the database, of whatever version."""
+    if database.path is not None and not database.path.exists():
+        return []
+    with database.read() as connection:
+        return [one for one in components if current_revision(connection, one) is not None]
 
-    def __init__(self, components: Sequence[Component] = (ENGINE,)) -> None:
-        self._expected = [
-            (component, component.newest(), _revision_query(component.version_table))
-            for component in components
-        ]
+
+class SchemaWatch:
+    """Whether the tables are still those this process works with. One row is read per component. `components` may
+    grow: the tables of a collector are created when it is first used."""
+
+    def __init__(self, components: Callable[[], Iterable[Component]] = lambda: (ENGINE,)) -> None:
+        self._components = components
+        self._expected: dict[str, str] = {}
 
     def check(self, connection: Connection) -> dict[str, str]:
         """Raise `SchemaMismatch` if another version has changed the tables since, other than by adding to them.
         Returns the components that were expanded since the last check, with their revisions."""
         expanded: dict[str, str] = {}
-        for index, (component, expected, query) in enumerate(self._expected):
+        for component in self._components():
+            expected = self._expected.setdefault(component.name, component.newest())
+            query = _revision_query(component.version_table)
             found = execute(connection, query).scalar_one_or_none()
             if found != expected and is_compatible(connection, component, found):
-                self._expected[index] = (component, found, query)
+                self._expected[component.name] = found
                 expanded[component.name] = found
             elif found != expected:
                 raise SchemaMismatch(
@@ -225,7 +235,22 @@ def _require_free(database: Database, components: Iterable[Component]) -> None:
     with database.read() as connection:
         for component in components:
             if current_revision(connection, component) is None:
-                require_free(connection, component)
+                _require_free_of(connection, component)
+
+
+def _require_free_of(connection: Connection, component: Component) -> None:
+    if component is ENGINE and inspect(connection).has_table(FORMER):
+        raise SchemaMismatch(
+            "the database was created by a version of Tsuzuki before 0.1.0, whose tables cannot be upgraded",
+            hint="Use another database (`database_url`), or move this one away and run: tsuzuki db upgrade. "
+            "Nothing was changed.",
+        )
+    try:
+        require_free(connection, component)
+    except SchemaMismatch:
+        if current_revision(connection, component) is None:
+            raise
+        # Another process has created the tables between the two questions.
 
 
 def _upgrade_one(database: Database, component: Component, to: str) -> Upgrade:

@@ -32,6 +32,7 @@ from sqlalchemy.types import NullType, TypeDecorator, TypeEngine
 
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.store.schema.sql_scripts import run_script
+from tsuzuki.store.schema.tables import PREFIX
 from tsuzuki.store.sql.dialect import is_sqlite
 
 if TYPE_CHECKING:
@@ -355,7 +356,7 @@ def _indexes_of(table: Table) -> Iterator[_Index]:
     for constraint in table.constraints:
         if isinstance(constraint, PrimaryKeyConstraint | UniqueConstraint) and constraint.columns:
             columns = tuple(column.name for column in constraint.columns)
-            name = "_".join(("key", table.name, *columns))
+            name = PREFIX + "_".join(("key", table.name, *columns))
             yield _Index(name=name, columns=columns, is_unique=True)
     for index in table.indexes:
         where = _where_of({f"x_{k}": v for k, v in index.dialect_options["sqlite"].items()})
