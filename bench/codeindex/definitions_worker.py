@@ -3,7 +3,7 @@
 import tree_sitter
 
 from tsuzuki.collectors.codeindex.extract import grammar
-from tsuzuki.collectors.codeindex.parse_worker import main as work
+from tsuzuki.collectors.codeindex.parsing.worker import main as work
 
 
 def without_references(language: tree_sitter.Language, source: str) -> tree_sitter.Query:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from tsuzuki.collectors.codeindex.extract import SymbolRow
 from tsuzuki.collectors.codeindex.index_file import IndexFile
-from tsuzuki.collectors.codeindex.outcome import FileOutcome
-from tsuzuki.collectors.codeindex.parsed_file import ParsedFile
+from tsuzuki.collectors.codeindex.parsing.parsed_file import FileOutcome, ParsedFile
 from tsuzuki.collectors.codeindex.queries import files
 from tsuzuki.collectors.codeindex.queries.names import NameIds
 from tsuzuki.collectors.codeindex.queries.schema import make_name_indexes

@@ -26,9 +26,9 @@ from bench.codeindex.million import filled
 from bench.codeindex.references import reference_times
 from bench.codeindex.stdio_client import StdioClient
 from bench.feeds.figures import processor_seconds, say
-from tsuzuki.collectors.codeindex import parse_pool
-from tsuzuki.collectors.codeindex.build_job import BuildJob, BuildStatus
+from tsuzuki.collectors.codeindex.builds.job import BuildJob, BuildStatus
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
+from tsuzuki.collectors.codeindex.parsing import pool as parse_pool
 from tsuzuki.collectors.codeindex.queries import lookups
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
 from tsuzuki.collectors.codeindex.service.builds import Builds

@@ -27,7 +27,7 @@ from tsuzuki.collectors.commits.queries.pages import store_page
 from tsuzuki.collectors.commits.queries.projects import NewProject
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.sandbox.gitlab import TOKEN, gitlab
-from tsuzuki.collectors.commits.source import Commit
+from tsuzuki.collectors.commits.sources.source import Commit
 from tsuzuki.collectors.commits.tables import ProjectKind
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.sandbox.server import StandIn

@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tsuzuki.collectors.commits.git_program import Git
-from tsuzuki.collectors.commits.source import Range
-from tsuzuki.collectors.commits.source_git import GitSource
+from tsuzuki.collectors.commits.git.program import Git
+from tsuzuki.collectors.commits.sources.git import GitSource
+from tsuzuki.collectors.commits.sources.source import Range
 from tsuzuki.model.clock import SystemClock
 
 COMMITS = 1_000

@@ -17,9 +17,9 @@ from support.databases import opened
 from support.factories import add_worker
 from support.git_histories import straight
 from support.workspace import Workspace
-from tsuzuki.cli.demo import demo_parts
-from tsuzuki.cli.demo_services import DemoServices
-from tsuzuki.cli.demo_workspace import DemoWorkspace
+from tsuzuki.cli.demo.demo import demo_parts
+from tsuzuki.cli.demo.services import DemoServices
+from tsuzuki.cli.demo.workspace import DemoWorkspace
 from tsuzuki.collectors.feeds.sandbox.gemini import KEY as GEMINI_KEY
 from tsuzuki.collectors.feeds.sandbox.gemini import Gemini
 from tsuzuki.collectors.feeds.sandbox.openai_compatible import KEY as OPENAI_KEY

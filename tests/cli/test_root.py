@@ -19,8 +19,8 @@ import pytest
 from tsuzuki.cli import main
 from tsuzuki.cli.commands import Command, LazyCommand
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import Column, emit, say
 from tsuzuki.cli.root import COMMANDS
+from tsuzuki.cli.terminal.output import Column, emit, say
 from tsuzuki.model.errors import NotFound
 
 INSTALLED = Path(sys.executable).with_name("tsuzuki")
@@ -123,7 +123,7 @@ def test_help_loads_nothing_heavy() -> None:
         "sqlalchemy",
         "alembic",
         "pydantic",
-        "ruamel",
+        "yaml",
         "structlog",
         "rich",
         "prometheus_client",

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from tsuzuki.cli.errors import ExitWith
-from tsuzuki.cli.foreground import ended_by_signals
+from tsuzuki.cli.serve.foreground import ended_by_signals
 
 ENDS = [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, ExitWith)]
 

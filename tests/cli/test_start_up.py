@@ -21,7 +21,7 @@ HEAVY = {
     "pydantic",
     "redis",
     "rich.console",
-    "ruamel",
+    "yaml",
     "sqlalchemy",
     "structlog",
     "tsuzuki.collectors",

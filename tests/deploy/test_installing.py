@@ -22,7 +22,7 @@ LOCK = ROOT / "requirements" / "runtime.txt"
 WORKS = {
     "books": "import tsuzuki.collectors.books.collect",
     "codeindex": "import tsuzuki.collectors.codeindex.service",
-    "commits": "import tsuzuki.collectors.commits.source_gitlab",
+    "commits": "import tsuzuki.collectors.commits.sources.gitlab",
     "feeds": "import tsuzuki.collectors.feeds.collect",
     "mcp": "import tsuzuki.mcp.server",
     "postgres": "import psycopg; psycopg.pq.version()",

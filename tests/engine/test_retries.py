@@ -25,8 +25,8 @@ from support.scripted_executors import ScriptedExecution, ScriptedExecutor
 from tsuzuki.engine.leader.assigner import Assigner
 from tsuzuki.engine.leader.rescuer import Rescuer
 from tsuzuki.engine.outcome import Failed, StopCause, Stopped
+from tsuzuki.engine.worker.finishing import RETRY_AFTER_MAX_SECONDS
 from tsuzuki.engine.worker.identity import WorkerIdentity
-from tsuzuki.engine.worker.run_end import RETRY_AFTER_MAX_SECONDS
 from tsuzuki.engine.worker.worker import Worker
 from tsuzuki.model.job import JobSpec
 from tsuzuki.model.overlap import ConcurrencyPolicy

@@ -280,7 +280,7 @@ def test_questions_about_a_watched_tree_walk_it_once(
     def ask(name: str, /, **arguments: Any) -> ToolAnswer:
         return answer_call(TOOLS.tools, name, arguments, state=state, progress=Progress())
 
-    monkeypatch.setattr("tsuzuki.collectors.codeindex.doubt.TICK_NS", 0)
+    monkeypatch.setattr("tsuzuki.collectors.codeindex.tree.doubt.TICK_NS", 0)
     ask("code_search", query="total")
     indexes: CodeIndexes = state.part("code", CodeIndexes)
     watcher = indexes._watchers[root]

@@ -9,8 +9,8 @@ from typing import Any
 import click
 import pytest
 
-from tsuzuki.cli.mcp import mcp
-from tsuzuki.cli.web_options import DEFAULT_ADDRESS
+from tsuzuki.cli.serve.mcp import mcp
+from tsuzuki.cli.serve.web_options import DEFAULT_ADDRESS
 from tsuzuki.mcp.presets import presets
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guide" / "mcp.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 from support.mcp_session import FOLDER_VARIABLE, make_tree
 from support.waiting import wait_until
-from tsuzuki.collectors.codeindex.build import Builder
+from tsuzuki.collectors.codeindex.builds.builder import Builder
 from tsuzuki.collectors.codeindex.tools import indexes
 from tsuzuki.collectors.codeindex.tools.definitions import TOOLS
 from tsuzuki.collectors.codeindex.tools.indexes import catch_up

@@ -8,8 +8,8 @@ import pytest
 from mcp.client.client import Client
 
 from support.mcp_session import FOLDER_VARIABLE, make_tree
-from tsuzuki.collectors.codeindex.build import Builder
-from tsuzuki.collectors.codeindex.build_job import BuildJob
+from tsuzuki.collectors.codeindex.builds.builder import Builder
+from tsuzuki.collectors.codeindex.builds.job import BuildJob
 from tsuzuki.mcp import server as server_module
 from tsuzuki.mcp.presets import presets
 from tsuzuki.mcp.server import PROGRESS_SECONDS, ToolServer

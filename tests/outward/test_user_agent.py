@@ -8,7 +8,7 @@ from importlib.metadata import version
 import pytest
 
 from support.moving_clock import MovingClock
-from tsuzuki.collectors.commits.gitlab_client import GitLabClient, Server
+from tsuzuki.collectors.commits.sources.gitlab_client import GitLabClient, Server
 from tsuzuki.collectors.feeds.channels.mastodon import MastodonChannel
 from tsuzuki.outward import user_agent as user_agent_module
 from tsuzuki.outward.http import HttpClient

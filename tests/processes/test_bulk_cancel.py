@@ -1,10 +1,14 @@
 """A bulk cancel is the emergency brake: it needs no slot, and nothing that it covers starts any more."""
 
+import time
+from functools import partial
+from pathlib import Path
+
 import pytest
 from sqlalchemy import select
 
 from processes.test_dying import add_command, started
-from support.daemons import TIMEOUT_SECONDS, Daemons, eventually
+from support.daemons import QUICK, TIMEOUT_SECONDS, Daemons, eventually, is_alive
 from support.factories import new_run
 from support.history_checker import check_history
 from tsuzuki.model.bulk import BulkState, BulkVerb
@@ -48,6 +52,36 @@ def test_hung_runs_in_every_slot_are_stopped(
     ended = runs.wait(next_id, timeout_seconds=TIMEOUT_SECONDS)
     assert ended.state is RunState.SUCCEEDED
     check_history(quick_database)
+
+
+def test_hung_runs_are_dead_within_the_grace_and_a_second(
+    quick_database: Database, daemons: Daemons, runs: Runs, bulk: BulkActions, tmp_path: Path
+) -> None:
+    add_command(quick_database, "hung", f"echo $$ > {tmp_path}/$TSUZUKI_RUN_ID.pid; {HANGS}")
+    daemons.start("up", "--lead-only")
+    daemons.start("worker", "--capacity", "2")
+
+    def seconds_to_stop() -> float:
+        hung = [runs.submit(Request(job="hung")).run_id for _ in range(2)]
+        pids = [
+            int(eventually(partial(line_of, tmp_path / f"{run_id}.pid"), what="the start"))
+            for run_id in hung
+        ]
+        bulk_id = bulk.preview(BulkVerb.CANCEL, RunFilter(job_name="hung")).action.id
+        began = time.monotonic()
+        bulk.confirm(bulk_id)
+        eventually(lambda: not any(map(is_alive, pids)), what="both to be dead")
+        return time.monotonic() - began
+
+    # The fastest of a few: a machine that is busy with other work is late now and then.
+    limit = QUICK["kill_grace_seconds"] + 1.0
+    assert any(seconds_to_stop() < limit for _ in range(5))
+
+
+def line_of(file: Path) -> str | None:
+    """Once the whole line is there."""
+    text = file.read_text() if file.exists() else ""
+    return text if text.endswith("\n") else None
 
 
 def fill(database: Database, name: str, count: int) -> None:

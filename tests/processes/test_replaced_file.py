@@ -64,3 +64,24 @@ def test_processes_stop_and_confirm_nothing_that_is_in_no_file(
     assert daemon.process.wait(TIMEOUT_SECONDS) == EXIT_UNREACHABLE
     assert "database_replaced" in "".join(daemon.other_lines) + str(daemon.events)
     assert path.exists() is is_replaced
+
+
+def test_processes_stop_if_a_backup_is_copied_over_the_file_and_its_log_is_deleted(
+    quick_database: Database, daemons: Daemons, runs: Runs, tmp_path: Path
+) -> None:
+    """The database keeps its inode, and what is committed from then on would be in a log without a name."""
+    path = quick_database.path
+    assert path is not None
+    backup = tmp_path / "backup.db"
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(backup)) as copy:
+        source.backup(copy)
+    add_command(quick_database, "brief", "true")
+    daemon = daemons.start("up")
+    runs.wait(runs.submit(Request(job="brief")).run_id, timeout_seconds=TIMEOUT_SECONDS)
+    shutil.copyfile(backup, path)
+    for suffix in SUFFIXES[1:]:
+        Path(f"{path}{suffix}").unlink()
+    with pytest.raises(DatabaseReplaced):
+        runs.submit(Request(job="brief"))
+    assert daemon.process.wait(TIMEOUT_SECONDS) == EXIT_UNREACHABLE
+    assert "database_replaced" in "".join(daemon.other_lines) + str(daemon.events)

@@ -235,7 +235,7 @@ def test_a_failed_run_is_logged_with_its_error(
         opened(cwd=tmp_path, environ={**os.environ, **token}) as application,
     ):
         application.jobs.apply()
-        run_id = application.runs.start(Request(job="bad")).run_id
+        run_id = application.runs.submit(Request(job="bad"), audited=True).run_id
         with application.local_engine.ensure_running():
             application.runs.wait(run_id, timeout_seconds=TIMEOUT_SECONDS)
             wait_until(lambda: "run ended" in caplog.text, "its end is logged")

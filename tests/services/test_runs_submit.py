@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -132,7 +133,7 @@ def test_an_empty_or_too_long_key_is_refused(
     wanted = Request(job="hello", idempotency_key="k" * length)
     with database.write() as connection, pytest.raises(UsageError) as in_transaction:
         run_service.submit(wanted, connection=connection)
-    for ask in (run_service.submit, run_service.start):
+    for ask in (run_service.submit, partial(run_service.submit, audited=True)):
         with pytest.raises(UsageError) as refused:
             ask(wanted)
         assert refused.value.specific_code == "key_length"
@@ -180,7 +181,7 @@ def test_a_key_that_was_used_with_other_arguments_is_refused_and_nothing_is_stor
     assert run_service.submit(same) == (first.run_id, False)
     ways: list[Callable[[Request], object]] = [
         run_service.submit,
-        run_service.start,
+        partial(run_service.submit, audited=True),
         lambda request: run_service.submit_many([Request(job="hello"), request]),
     ]
     others: list[dict[str, Any]] = [{}, {"b": [3]}, {"b": [2], "c": 1}, {"b": [2], "a": True}]
@@ -201,7 +202,7 @@ def test_a_request_gives_its_run_again_after_the_defaults_of_the_job_were_edited
     for defaults in ({"a": 2}, {}, {"a": 1, "b": 7, "d": [4]}):
         _edit_defaults(database, job_id, defaults)
         assert run_service.submit(request) == (first.run_id, False)
-        assert run_service.start(request) == (first.run_id, False)
+        assert run_service.submit(request, audited=True) == (first.run_id, False)
         for other in ({**given, "a": 9}, {**given, "d": 1}, {"c": 4}):
             with pytest.raises(Conflict) as refused:
                 run_service.submit(replace(request, arguments=other))
@@ -254,7 +255,7 @@ def test_a_key_that_was_used_for_another_job_is_refused_and_nothing_is_stored(
     used, good = Request(job="other", idempotency_key="k"), Request(job="other")
     for ask in (
         lambda: run_service.submit(used),
-        lambda: run_service.start(used),
+        lambda: run_service.submit(used, audited=True),
         lambda: run_service.submit_many([good, used]),
         lambda: run_service.submit_many(
             [Request(job=name, idempotency_key="both") for name in ("hello", "other")]
@@ -265,7 +266,7 @@ def test_a_key_that_was_used_for_another_job_is_refused_and_nothing_is_stored(
                 ask()
             assert refused.value.specific_code == "run_key_used"
     assert count(database) == 1
-    answers = run_service.start_each(
+    answers = run_service.submit_each(
         [StartRequest(one, "ada") for one in (used, good, replace(used, job="hello"))]
     )
     assert isinstance(answers[0], Conflict)
@@ -402,8 +403,11 @@ def test_a_job_that_was_rolled_back_is_forgotten_when_another_has_its_id(
 def test_who_started_a_run_is_recorded_with_it_and_once_for_a_key(database: Database) -> None:
     run_service = Runs(database=database, actor="token:ci")
     add_job(database)
-    started = [run_service.start(Request(job="hello")) for _ in range(3)]
-    keyed = [run_service.start(Request(job="hello", idempotency_key="a")) for _ in range(2)]
+    started = [run_service.submit(Request(job="hello"), audited=True) for _ in range(3)]
+    keyed = [
+        run_service.submit(Request(job="hello", idempotency_key="a"), audited=True)
+        for _ in range(2)
+    ]
     assert [one.is_new for one in keyed] == [True, False]
     wanted = {str(one.run_id) for one in [*started, keyed[0]]}
     entries = [(one.object_id, one.action, one.actor, one.after) for one in audited(database)]
@@ -417,7 +421,7 @@ def test_a_run_whose_start_cannot_be_recorded_is_not_stored(
 ) -> None:
     run_service = Runs(database=database, actor="token:ci")
     add_job(database)
-    run_service.start(Request(job="hello"))
+    run_service.submit(Request(job="hello"), audited=True)
 
     def fail(*_: Any, **__: Any) -> None:
         raise Unreachable("gone")
@@ -425,10 +429,10 @@ def test_a_run_whose_start_cannot_be_recorded_is_not_stored(
     monkeypatch.setattr(audit, "record_many", fail)
     for _ in range(2):
         with pytest.raises(Unreachable):
-            run_service.start(Request(job="hello"))
+            run_service.submit(Request(job="hello"), audited=True)
     run_service._jobs.clear()  # the job is not known, and is looked up
     with pytest.raises(Unreachable):
-        run_service.start(Request(job="hello"))
+        run_service.submit(Request(job="hello"), audited=True)
     assert count(database) == 1
     monkeypatch.undo()
-    assert run_service.start(Request(job="hello")).is_new
+    assert run_service.submit(Request(job="hello"), audited=True).is_new

@@ -48,7 +48,7 @@ def test_every_module_says_what_it_promises() -> None:
 def test_data_is_printed_through_the_module_that_knows_a_full_disk() -> None:
     direct = [
         f"{path.name}:{node.lineno}"
-        for path in sorted((SOURCE / "cli").glob("*.py"))
+        for path in sorted((SOURCE / "cli").rglob("*.py"))
         if path.name != "output.py"
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 from unittest.mock import patch
 
@@ -23,9 +24,10 @@ from tsuzuki.engine.leader.bulk_canceler import BulkCanceler, KnownCancels
 from tsuzuki.engine.leader.canceler import Canceler
 from tsuzuki.engine.leader.lease import Lease
 from tsuzuki.engine.leader.silence_guard import SilenceGuard
+from tsuzuki.engine.local_start import LocalStart
+from tsuzuki.engine.task import Task
 from tsuzuki.engine.worker.heartbeat import Heartbeat, HeartbeatResult
-from tsuzuki.engine.worker.local_start import LocalStart
-from tsuzuki.engine.worker.output_buffer import BufferedOutput
+from tsuzuki.engine.worker.output_buffer import BufferedOutput, OutputBuffer
 from tsuzuki.engine.worker.step import WorkerStep
 from tsuzuki.engine.worker.worker import Worker
 from tsuzuki.model import run as run_module
@@ -39,6 +41,7 @@ from tsuzuki.services.runs import Runs
 from tsuzuki.store import events, jobs, leadership, rollups, workers
 from tsuzuki.store.runs import cancel_requests, capacity, ownership, runs
 from tsuzuki.store.runs.capacity import Capacity, WorkerCapacity
+from tsuzuki.store.runs.progress import ProgressReport
 from tsuzuki.store.sql.autocommit import AutocommitConnection
 
 EPOCH = r"leadership\.epoch = \?"
@@ -117,28 +120,31 @@ def _never_stops_by_itself() -> Iterator[None]:
 
 
 @contextmanager
-def _local_start_unlocked(worker: Worker) -> Iterator[LocalStart]:
+def _local_start_unlocked(local: LocalStart, *, wakes: bool = True) -> Iterator[list[Task]]:
     """Without the lock until what was started is in the queue (race)."""
-    local = LocalStart(worker.worker_id if worker.accepting else None)
+    tasks: list[Task] = []
     try:
-        yield local
+        yield tasks
     except BaseException:
-        worker._on_unknown_commit()
-        worker._wake()
+        local.note_unknown_commit()
+        local._wake()
         raise
-    worker._adopted_next.extend(local.tasks)
-    if local.tasks:
-        worker._wake()
+    local.queue.extend(tasks)
+    if wakes:
+        local._wake()
 
 
 @contextmanager
-def _local_start_without_reconciling(worker: Worker) -> Iterator[LocalStart]:
+def _local_start_without_reconciling(
+    local: LocalStart, *, wakes: bool = True
+) -> Iterator[list[Task]]:
     """A lost reply is taken for a rollback."""
-    with worker._local_start_lock:
-        local = LocalStart(worker.worker_id if worker.accepting else None)
-        yield local
-        worker._adopted_next.extend(local.tasks)
-    worker._wake()
+    tasks: list[Task] = []
+    with local.lock:
+        yield tasks
+        local.queue.extend(tasks)
+    if wakes:
+        local._wake()
 
 
 def _store_all_or_none(
@@ -175,6 +181,17 @@ def _may_have_any_tags(worker: WorkerCapacity, spec: JobSpec, needs: Needs) -> b
 
 def _may_have_any_program(worker: WorkerCapacity, spec: JobSpec, needs: Needs) -> bool:
     return _may_have(worker._replace(abilities=None), spec, needs)
+
+
+_skipped_by = Job.skipped_by
+
+
+def _skipped_if_enabled(job: Job, spec: JobSpec | None, now: datetime) -> Any:
+    return _skipped_by(job, spec, now) if job.spec.enabled else None
+
+
+def _report_not_taken(output: OutputBuffer, run_id: int) -> ProgressReport | None:
+    return output._output.reports.get(run_id)
 
 
 _start_if_needed = LocalEngine.start_if_needed
@@ -364,13 +381,13 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         name="no reconciliation after a lost reply to a local start",
         scenario="lost replies",
         violation="not everything ended",
-        broken=lambda: patch.object(Worker, "local_start", _local_start_without_reconciling),
+        broken=lambda: patch.object(LocalStart, "starting", _local_start_without_reconciling),
     ),
     BrokenGuard(
         name="reconciliation races with a local start",
         scenario="lost replies",
         violation="twice",
-        broken=lambda: patch.object(Worker, "local_start", _local_start_unlocked),
+        broken=lambda: patch.object(LocalStart, "starting", _local_start_unlocked),
     ),
     BrokenGuard(
         name="skipped ticks are not recorded",
@@ -487,6 +504,12 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         broken=lambda: patch.object(Job, "skipped_by", lambda *_a: None),
     ),
     BrokenGuard(
+        name="ticks that passed while a job was disabled are left out when it is enabled",
+        scenario="edited jobs",
+        violation="ticks .* are wrong",
+        broken=lambda: patch.object(Job, "skipped_by", _skipped_if_enabled),
+    ),
+    BrokenGuard(
         name="a job that is added again has a new row",
         scenario="edited jobs",
         violation="runs at once",
@@ -499,6 +522,13 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         violation="the progress of a run went back",
         seed=34,
         broken=lambda: without("UPDATE tsuzuki_job_runs SET progress", NEWER_REPORT),
+    ),
+    BrokenGuard(
+        name="a transaction leaves out a report that the worker has taken to write it",
+        scenario="progress reports",
+        violation="has the progress",
+        seed=34,
+        broken=lambda: patch.object(OutputBuffer, "unstored_progress", _report_not_taken),
     ),
     BrokenGuard(
         name="an end is not counted after its hour",

@@ -107,17 +107,18 @@ class Definitions:
         self._world.coverage["ticks were skipped by a change"] += len(set(covered) - due)
 
     def _ticks(self, job_id: int, planned_until: str) -> tuple[set[str], set[str]]:
-        """The ticks that must be covered; and those that may be: of a disabled job they are recorded when it is enabled
-        with the same schedule."""
+        """The ticks that must be covered; and those that may be: of a disabled job they are recorded when it is
+        enabled, and only then."""
         due: set[str] = set()
         possible: set[str] = set()
         spans = self._spans[job_id]
         ends = [span.since for span in spans[1:]] + [planned_until]
-        for span, until in zip(spans, ends, strict=True):
+        is_enabled_after = [span.is_enabled for span in spans[1:]] + [False]
+        for span, until, is_enabled_next in zip(spans, ends, is_enabled_after, strict=True):
             if span.schedule is not None:
                 ticks = set(ticks_between(span.schedule, span.since, until))
                 possible |= ticks
-                due |= ticks if span.is_enabled else set()
+                due |= ticks if span.is_enabled or is_enabled_next else set()
         return due, possible
 
     def _planned(self, job_id: int) -> str:

@@ -247,17 +247,21 @@ class Invariants:
             self._violated(f"{spec.name}: {self._held_by_key[key]} runs of {run.key} at once")
 
     def _check_handler_rows(self) -> None:
-        """Every row of a handler was written while its run was RUNNING with this version, worker and epoch."""
+        """Every row of a handler was written while its run was RUNNING with this version, worker and epoch. The
+        progress that was reported before is in the same commit."""
         rows = self._raw.execute(
             "SELECT w.id, w.run_id, r.state = 'RUNNING' AND r.version = w.version"
-            " AND r.assigned_worker_id = w.worker_id AND r.leader_epoch = w.epoch"
+            " AND r.assigned_worker_id = w.worker_id AND r.leader_epoch = w.epoch,"
+            " w.page, coalesce(r.progress_processed, -1)"
             " FROM sim_rows w JOIN tsuzuki_job_runs r ON r.id = w.run_id WHERE w.id > ?",
             (self._rows_seen,),
         ).fetchall()
-        for row_id, run_id, is_right in rows:
+        for row_id, run_id, is_right, page, processed in rows:
             self._rows_seen = row_id
             if not is_right:
                 self._violated(f"run {run_id} was fenced and wrote a row")
+            if self._world.scenario.reports_often and processed < page:
+                self._violated(f"page {page} of run {run_id} has the progress {processed}")
 
     def _check_lost_run(self, run_id: int, reason: Reason | None) -> None:
         """No run is lost without a fault. A run that is failed as lost executes nowhere: its worker has stopped it

@@ -58,7 +58,7 @@ class Node(Client):
             find_abilities=(lambda _packages: abilities) if has_programs else None,
         )
         self.engine.settings._lock = FiberLock(self)  # type: ignore[assignment]
-        self.engine.worker._local_start_lock = FiberLock(self)  # type: ignore[assignment]
+        self.engine.worker.local_start.lock = FiberLock(self)  # type: ignore[assignment]
         self.engine.leader.assigner._lock = FiberLock(self)  # type: ignore[assignment]
         self._tick = self.engine.leader.tick
         self.engine.leader.tick = self._led  # type: ignore[method-assign]

@@ -13,13 +13,13 @@ from uuid import uuid4
 from support.forked_program import PATCH_VARIABLE
 from tsuzuki.collectors.books.queries import books, quota
 from tsuzuki.collectors.books.queries import outbox as mails
-from tsuzuki.collectors.codeindex.parsed_file import ParsedFile
+from tsuzuki.collectors.codeindex.parsing.parsed_file import ParsedFile
 from tsuzuki.collectors.codeindex.queries import files
 from tsuzuki.collectors.commits import branch
 from tsuzuki.collectors.commits.queries import pages
 from tsuzuki.collectors.feeds.channels.mastodon import MastodonChannel
 from tsuzuki.collectors.feeds.channels.protocol import Outgoing, Sent
-from tsuzuki.collectors.feeds.posting import Posting
+from tsuzuki.collectors.feeds.posting.posting import Posting
 from tsuzuki.collectors.feeds.queries import steps
 from tsuzuki.outward.errors import SourceUnavailable
 from tsuzuki.outward.outbox import Outbox, OutboxState

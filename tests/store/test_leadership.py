@@ -5,7 +5,7 @@ from datetime import timedelta
 from support.factories import take_lead
 from support.moving_clock import MovingClock
 from support.threads import at_once
-from tsuzuki.store import leader_terms, leadership
+from tsuzuki.store import leadership
 from tsuzuki.store.leadership import Leadership, Term
 from tsuzuki.store.sql.database import Database
 
@@ -173,7 +173,7 @@ def test_each_term_leaves_a_row_with_when_and_how_it_ended(
     released_at = clock.now()
     take(database, "c")
     with database.read() as connection:
-        terms = leader_terms.find(connection, limit=10)
+        terms = leadership.past_terms(connection, limit=10)
     assert [(term.epoch, term.holder, term.ended_at) for term in terms] == [
         (3, "c", None),
         (2, "b", released_at),

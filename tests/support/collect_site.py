@@ -15,7 +15,7 @@ from tsuzuki.collectors.books.query_set import compute_query_set_hash
 from tsuzuki.collectors.commits.queries import targets
 from tsuzuki.collectors.commits.queries.pages import store_page
 from tsuzuki.collectors.commits.queries.targets import Target
-from tsuzuki.collectors.commits.source import Commit
+from tsuzuki.collectors.commits.sources.source import Commit
 from tsuzuki.outward.outbox import OutboxState
 
 BRANCH = "<img/src=x>"

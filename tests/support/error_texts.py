@@ -38,7 +38,7 @@ NOT_ON_PAGES = (
         "services/metrics_server.py",
     ),
     *("services/api_requests.py", "services/webhooks.py"),
-    *("collectors/codeindex/lsp", "collectors/codeindex/worktrees.py"),
+    *("collectors/codeindex/lsp", "collectors/codeindex/builds/worktrees.py"),
 )
 """Folders and files whose errors no page shows."""
 AT_OFFSET = "error"
@@ -61,9 +61,9 @@ MAKERS_BY_FOLDER = {
 TEXT_POSITIONS = {AT_OFFSET: 1, "ExtractionFailed": 1, "_note": 1}
 """Which argument of a call is the text; of others the first."""
 RETURNED = {
-    "collectors/codeindex/parse.py": "_not_parsed",
+    "collectors/codeindex/parsing/parse.py": "_not_parsed",
     "collectors/commits/queries/notes.py": "_sentence",
-    "collectors/feeds/filters.py": "cause",
+    "collectors/feeds/entries/filters.py": "cause",
 }
 """Functions whose texts are stored, and shown by pages."""
 STORED = {

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, update
 from collectors.feeds.stored_items import NOON, add_feed, add_item
 from support.page_site import HOSTILE
 from support.web_client import Served, served_application
-from tsuzuki.collectors.feeds.items import ItemReason, ItemState, ItemStatus
+from tsuzuki.collectors.feeds.items.item import ItemReason, ItemState, ItemStatus
 from tsuzuki.collectors.feeds.queries import steps
 from tsuzuki.collectors.feeds.queries.steps import StepEnd
 from tsuzuki.collectors.feeds.tables import Step, WaitingState

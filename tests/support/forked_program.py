@@ -23,7 +23,7 @@ PRELOADED = [
     "pytest",
     "sqlalchemy.dialects.postgresql.psycopg",
     "sqlalchemy.dialects.sqlite.pysqlite",
-    "tsuzuki.cli.up",
+    "tsuzuki.cli.serve.up",
     "tsuzuki.collectors.books.service",
     "tsuzuki.collectors.commits.collect",
     "tsuzuki.collectors.commits.service",

@@ -48,7 +48,7 @@ def main(count: int, arguments: Sequence[str]) -> None:
     from sqlalchemy.dialects.postgresql import psycopg as _dialect  # noqa: F401, PLC0415
 
     from tsuzuki import cli  # noqa: PLC0415
-    from tsuzuki.cli import up  # noqa: F401, PLC0415
+    from tsuzuki.cli.serve import up  # noqa: F401, PLC0415
     from tsuzuki.wiring import engine  # noqa: F401, PLC0415
 
     assert threading.active_count() == 1, "a fork copies only the thread that calls it"

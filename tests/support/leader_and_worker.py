@@ -1,6 +1,5 @@
 """A leader and the worker of its own process, in one thread, on a database with injected faults."""
 
-from contextlib import AbstractContextManager
 from random import Random
 
 from support.factories import (
@@ -16,7 +15,6 @@ from support.scripted_executors import ScriptedExecutor
 from support.unreliable_database import UnreliableDatabase
 from tsuzuki.engine.leader.assigner import Assigner
 from tsuzuki.engine.worker.identity import WorkerIdentity
-from tsuzuki.engine.worker.local_leader import Refill, Starting
 from tsuzuki.engine.worker.worker import Worker
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.run import RunRef
@@ -30,8 +28,7 @@ ME = WorkerIdentity(
 
 
 class LeaderAndWorker:
-    """A leader and the worker of its own process, on a database with injected faults. For the worker it is the
-    leader."""
+    """A leader and the worker of its own process, on a database with injected faults."""
 
     def __init__(self, database: Database, clock: MovingClock) -> None:
         self.database = database
@@ -50,19 +47,12 @@ class LeaderAndWorker:
             wake=self._wake,
         )
         self.worker.register()
-        self.assigner = Assigner(database=self.faulty_database, local_worker=self.worker)
-        self.worker.leader = self
+        self.assigner = Assigner(database=self.faulty_database, local_start=self.worker.local_start)
+        self.worker.local_start.led_by(lambda: self.term, self.assigner.refilling)
         self.job_id = add_job(database, spec("free", concurrency_policy=ConcurrencyPolicy.ALLOW))
 
     def _wake(self) -> None:
         self.woken += 1
-
-    @property
-    def leads(self) -> bool:
-        return True
-
-    def refilling(self, starting: Starting) -> AbstractContextManager[Refill | None]:
-        return self.assigner.refilling(self.term, starting)
 
     def lead(self) -> int:
         return self.assigner.tick(self.term)

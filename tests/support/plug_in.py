@@ -88,7 +88,7 @@ import click
 
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
-from tsuzuki.cli.output import emit
+from tsuzuki.cli.terminal.output import emit
 
 
 @click.group("{name}", cls=Group)

@@ -4,9 +4,10 @@ import atexit
 
 import pytest
 
-from tsuzuki.collectors.feeds import fetch, page_reader
-from tsuzuki.collectors.feeds.feed_parser import FeedParser
-from tsuzuki.collectors.feeds.text_extractor import TextExtractor
+from tsuzuki.collectors.feeds.documents.text_extractor import TextExtractor
+from tsuzuki.collectors.feeds.entries.feed_parser import FeedParser
+from tsuzuki.collectors.feeds.fetching import fetch
+from tsuzuki.collectors.feeds.items import page_reader
 
 
 class SharedTextExtractor(TextExtractor):

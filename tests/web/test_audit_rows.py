@@ -23,7 +23,7 @@ from tsuzuki.collectors.books.queries import cursors
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
 from tsuzuki.collectors.commits.sandbox.gitlab import TOKEN, gitlab
-from tsuzuki.collectors.feeds.items import ItemReason, ItemState, ItemStatus
+from tsuzuki.collectors.feeds.items.item import ItemReason, ItemState, ItemStatus
 from tsuzuki.collectors.feeds.tables import WaitingState
 from tsuzuki.model.failure_signature import signature_of
 from tsuzuki.outward.outbox import OutboxState

@@ -15,8 +15,7 @@ from support.web_client import Served, served_application
 from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.queries import books, cursors
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE, IndexFile
-from tsuzuki.collectors.codeindex.outcome import FileOutcome
-from tsuzuki.collectors.codeindex.parsed_file import ParsedFile
+from tsuzuki.collectors.codeindex.parsing.parsed_file import FileOutcome, ParsedFile
 from tsuzuki.collectors.codeindex.queries import files
 from tsuzuki.collectors.codeindex.queries.names import NameIds
 from tsuzuki.collectors.commits.queries import projects, targets

@@ -12,7 +12,6 @@ from tsuzuki.model.access import Right
 from tsuzuki.web.app import NOUNS
 from tsuzuki.web.documents import openapi_of
 from tsuzuki.web.route import PREFIX, ApiRoute
-from tsuzuki.web.route_table import RouteTable
 from tsuzuki.web.security.rights import requires
 
 CALLERS = [None, "expired", *FixedAuthenticator.PRINCIPALS]
@@ -111,9 +110,7 @@ def test_a_route_without_a_declared_right_cannot_be_made() -> None:
 def test_every_route_of_the_application_is_one_of_the_matrix(served: Served) -> None:
     """A route that the document does not list would not be tried above."""
     paths = set(openapi_of(served.server.app)["paths"])
-    table, *routes = served.server.app.routes
-    assert isinstance(table, RouteTable)  # which has no routes of its own
-    for route in routes:
+    for route in served.server.app.routes:
         assert isinstance(route, ApiRoute), route
         assert route.path in paths or not route.include_in_schema, route.path  # pages: tests/pages
 

@@ -35,10 +35,10 @@ def test_runs_asked_for_at_once_are_stored_together_each_with_its_answer(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batches: list[int] = []
-    real = application.runs.start_each
+    real = application.runs.submit_each
     monkeypatch.setattr(
         type(application.runs),
-        "start_each",
+        "submit_each",
         lambda _runs, requests: (batches.append(len(requests)), real(requests))[1],
     )
     requests = [Request(job="hello", arguments={"number": n}) for n in range(20)]

@@ -4,7 +4,7 @@ import click
 
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
-from tsuzuki.cli.output import emit
+from tsuzuki.cli.terminal.output import emit
 
 
 @click.group("statuses", cls=Group)

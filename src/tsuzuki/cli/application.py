@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.lock_notice import noticing_lock_waits
-from tsuzuki.cli.output import say, warn
+from tsuzuki.cli.terminal.lock_notice import noticing_lock_waits
+from tsuzuki.cli.terminal.output import say, warn
 from tsuzuki.model.errors import TsuzukiError
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ import click
 
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
-from tsuzuki.cli.formatting import describe_changes, format_list
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.options import before_id_option, limit_option
-from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.terminal.formatting import describe_changes, format_list
+from tsuzuki.cli.terminal.output import Column, emit, say
 from tsuzuki.wiring.collectors import audited_types  # noqa: TID253 -- the records are light, and its help lists them
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from tsuzuki.cli.commands import COMPLETE_VARIABLE, PROGRAM, Command
-from tsuzuki.cli.output import write
+from tsuzuki.cli.terminal.output import write
 
 
 @click.command(cls=Command)

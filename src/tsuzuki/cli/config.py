@@ -9,7 +9,7 @@ import click
 from tsuzuki.cli.application import configuration_of, warn_of_refused_collectors
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import Column, emit, say, warn, write
+from tsuzuki.cli.terminal.output import Column, emit, say, warn, write
 from tsuzuki.model.errors import ConfigurationError
 
 

@@ -8,9 +8,9 @@ import click
 from tsuzuki.cli.application import open_as_it_is, upgrade_tables
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.errors import ExitWith
-from tsuzuki.cli.formatting import format_size
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.terminal.formatting import format_size
+from tsuzuki.cli.terminal.output import Column, emit, say
 
 if TYPE_CHECKING:
     from tsuzuki.services.maintenance import Finding

@@ -10,7 +10,7 @@ from tsuzuki.cli.application import configuration_of, open_as_it_is
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.errors import ExitWith
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.terminal.output import Column, emit, say
 from tsuzuki.model.check import Check, CheckResult, fault, fault_of, ok, warning
 from tsuzuki.model.errors import TsuzukiError
 

@@ -9,7 +9,7 @@ from tsuzuki.cli.arguments import JsonText
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.options import before_id_option, limit_option
-from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.terminal.output import Column, emit, say
 
 COLUMNS = [
     Column("id", align="right"),

@@ -11,7 +11,7 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.terminal.output import Column, emit, say
 from tsuzuki.model.errors import Conflict, FileUnusable, UsageError
 
 if TYPE_CHECKING:

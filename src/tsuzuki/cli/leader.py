@@ -6,10 +6,10 @@ import click
 
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
-from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, say, warn
-from tsuzuki.cli.values import table_text
+from tsuzuki.cli.terminal.confirmation import confirm, yes_option
+from tsuzuki.cli.terminal.output import Column, emit, say, warn
+from tsuzuki.cli.terminal.values import table_text
 
 COLUMNS = [
     Column("epoch"),

@@ -30,20 +30,22 @@ COMMANDS: dict[str, LazyCommand] = {
         "Make a workspace: a commented tsuzuki.yaml with one job, and its database.",
     ),
     "demo": LazyCommand(
-        "tsuzuki.cli.demo:demo",
+        "tsuzuki.cli.demo.demo:demo",
         "Start a demo: stand-ins for outside services, an engine and the web page.",
     ),
     "up": LazyCommand(
-        "tsuzuki.cli.up:up",
+        "tsuzuki.cli.serve.up:up",
         "Start everything: lead, work, and serve the web page and the HTTP API.",
     ),
     "web": LazyCommand(
-        "tsuzuki.cli.web:web",
+        "tsuzuki.cli.serve.web:web",
         "Serve the web page and the HTTP API alone; leading and working is left to others.",
     ),
-    "run-due": LazyCommand("tsuzuki.cli.run_due:run_due", "Run everything that is due, then end."),
-    "job": LazyCommand("tsuzuki.cli.job:job", "Look at jobs and change them."),
-    "run": LazyCommand("tsuzuki.cli.run:run", "Look at runs, follow them, cancel and retry them."),
+    "run-due": LazyCommand("tsuzuki.cli.run.due:run_due", "Run everything that is due, then end."),
+    "job": LazyCommand("tsuzuki.cli.job.job:job", "Look at jobs and change them."),
+    "run": LazyCommand(
+        "tsuzuki.cli.run.run:run", "Look at runs, follow them, cancel and retry them."
+    ),
     "event": LazyCommand(
         "tsuzuki.cli.event:event", "Say that something happened, and see what did."
     ),
@@ -58,10 +60,11 @@ COMMANDS: dict[str, LazyCommand] = {
     ),
     "audit": LazyCommand("tsuzuki.cli.audit:audit", "Look up who changed what, and when."),
     "token": LazyCommand(
-        "tsuzuki.cli.api_token:token", "Make tokens for programs that use the API, and revoke them."
+        "tsuzuki.cli.access.api_token:token",
+        "Make tokens for programs that use the API, and revoke them.",
     ),
     "user": LazyCommand(
-        "tsuzuki.cli.user:user", "Add people who may sign in, and set what they may do."
+        "tsuzuki.cli.access.user:user", "Add people who may sign in, and set what they may do."
     ),
     "db": LazyCommand(
         "tsuzuki.cli.db:db", "Look after the database: upgrade, check, back up, restore."
@@ -74,11 +77,11 @@ COMMANDS: dict[str, LazyCommand] = {
         "Look at what this workspace needs, and say what to do about what is not right.",
     ),
     "mcp": LazyCommand(
-        "tsuzuki.cli.mcp:mcp",
+        "tsuzuki.cli.serve.mcp:mcp",
         "Serve tools to coding agents over the Model Context Protocol (MCP).",
     ),
     "sandbox": LazyCommand(
-        "tsuzuki.cli.sandbox:sandbox",
+        "tsuzuki.cli.serve.sandbox:sandbox",
         "Start stand-ins for outside services, and say how to point Tsuzuki at them.",
     ),
     "completion": LazyCommand(

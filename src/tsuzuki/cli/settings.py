@@ -8,9 +8,9 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.completions import setting_names
-from tsuzuki.cli.formatting import format_number
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, is_terminal, say
+from tsuzuki.cli.terminal.formatting import format_number
+from tsuzuki.cli.terminal.output import Column, emit, is_terminal, say
 
 if TYPE_CHECKING:
     from tsuzuki.services.settings import SettingView

@@ -7,11 +7,11 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.completions import worker_ids
-from tsuzuki.cli.confirmation import confirm, yes_option
-from tsuzuki.cli.foreground import database_wait_option, engine_options, run_in_foreground
-from tsuzuki.cli.formatting import format_duration, format_list
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.serve.foreground import database_wait_option, engine_options, run_in_foreground
+from tsuzuki.cli.terminal.confirmation import confirm, yes_option
+from tsuzuki.cli.terminal.formatting import format_duration, format_list
+from tsuzuki.cli.terminal.output import Column, emit, say
 
 
 def _format_silence(seconds: float | None) -> str:

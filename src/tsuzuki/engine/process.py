@@ -18,7 +18,6 @@ from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination
 from tsuzuki.engine.coordination.steps import CoordinationSteps
 from tsuzuki.engine.leader.leader import Leader
 from tsuzuki.engine.leader.lease import Lease
-from tsuzuki.engine.leader.own_leader import OwnLeader
 from tsuzuki.engine.leader.silence_guard import SilenceGuard
 from tsuzuki.engine.leader.steps import LeaderSteps
 from tsuzuki.engine.lock_watch import LockWatch
@@ -29,8 +28,7 @@ from tsuzuki.engine.metrics import Metrics
 from tsuzuki.engine.role import Role
 from tsuzuki.engine.settings_cache import SettingsCache
 from tsuzuki.engine.task import Executor
-from tsuzuki.engine.wakeups.listener import WakeUpListener
-from tsuzuki.engine.wakeups.wakeup import ProcessWakeUps
+from tsuzuki.engine.wakeups import ProcessWakeUps, WakeUpListener
 from tsuzuki.engine.worker.abilities import FindAbilities, WorkerAbilities
 from tsuzuki.engine.worker.heartbeat import Heartbeat
 from tsuzuki.engine.worker.identity import WorkerIdentity, new_identity
@@ -161,10 +159,12 @@ class Engine:
             settings=self.settings,
             random=self._jitter,
             coordination=self.coordination,
-            local_worker=self.worker if self.role.work else None,
+            local_start=self.worker.local_start if self.role.work else None,
             silence_guard=silence_guard,
         )
-        self.worker.leader = OwnLeader(lease=self.lease, assigner=self.leader.assigner)
+        self.worker.local_start.led_by(
+            term=lambda: self.lease.term, refill=self.leader.assigner.refilling
+        )
         self.health = LoopHealth(
             database=self._database, process=identity.id, hide_secrets=self._hide_secrets
         )
@@ -186,7 +186,6 @@ class Engine:
         self.worker_steps = WorkerSteps(
             worker=self.worker,
             heartbeat=self.heartbeat,
-            lease=self.lease,
             coordination=self.coordination,
             settings=self.settings,
             metrics=self.metrics,

@@ -5,8 +5,9 @@ A schedule is a frozen value with `next_after(t)`, `describe()` and `as_mapping(
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from tsuzuki.model.cron import Cron
 from tsuzuki.model.errors import ScheduleError
@@ -20,7 +21,6 @@ from tsuzuki.model.schedule_words import (
 )
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.model.timetable import EPOCH, MONDAY_TO_FRIDAY, AtMinutes, AtTimes, Every, Weekday
-from tsuzuki.model.unreadable_schedule import UnreadableSchedule
 from tsuzuki.model.zones import zone_named
 
 __all__ = [
@@ -36,6 +36,26 @@ __all__ = [
     "read_stored",
     "upcoming",
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnreadableSchedule:
+    """A stored schedule that this machine cannot read, because it lacks a time zone for example. Its job is listed and
+    its runs are executed as those of any other; only its ticks cannot be computed here. `stored` is kept as it is, so
+    that a change of the job does not lose it."""
+
+    stored: Mapping[str, Any] = field(hash=False)
+    problem: ScheduleError = field(compare=False)
+
+    def next_after(self, _t: datetime) -> NoReturn:
+        raise ScheduleError(self.describe(), hint=self.problem.hint)
+
+    def describe(self) -> str:
+        return f"cannot be read here: {self.problem.message}"
+
+    def as_mapping(self) -> dict[str, Any]:
+        return dict(self.stored)
+
 
 Schedule: TypeAlias = Every | AtTimes | AtMinutes | Cron | UnreadableSchedule
 

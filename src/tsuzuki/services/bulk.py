@@ -129,7 +129,7 @@ class BulkActions(ActingService):
         _define_job(connection, actor=self._actor)
         # No key, which a caller might have used: an action is confirmed once, in this transaction.
         request = Request(job=JOB_NAME, arguments={"bulk": bulk_id})
-        (submission,) = self._runs.submit_many([request], connection=connection)
+        submission = self._runs.submit(request, connection=connection)
         bulk.take(connection, bulk_id, run_id=submission.run_id)
 
     def wait(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tsuzuki.model.check import Check, fault, fault_of, ok, warning
 from tsuzuki.model.errors import ConfigurationError, Conflict, TsuzukiError, Unreachable
+from tsuzuki.services.acting import ActingService
 from tsuzuki.services.due import DueItems
 from tsuzuki.services.explain import Cause
 from tsuzuki.services.jobs import Jobs
@@ -31,7 +32,7 @@ HELD_BY_ITS_JOB = frozenset({Cause.PAUSED, Cause.JOB_REMOVED, Cause.JOB_LIMIT, C
 HANDLERS_SHOWN_MAX = 10
 
 
-class Diagnosis:
+class Diagnosis(ActingService):
     """`collector_checks` gives those of all collectors; it is told whether the tables are there."""
 
     def __init__(  # noqa: PLR0913 -- all that is looked at

@@ -15,6 +15,7 @@ from tsuzuki.model.job import Job
 from tsuzuki.model.run import NewRun, Run
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Trigger
+from tsuzuki.services.acting import ActingService
 from tsuzuki.services.due import SKIP, DueItem, DueItems
 from tsuzuki.services.job_changes import Change
 from tsuzuki.services.jobs import Jobs
@@ -29,7 +30,7 @@ LOOKED_MAX = 100
 """Of a job's newest runs, so many are looked at for one that was not dry."""
 
 
-class DryRuns:
+class DryRuns(ActingService):
     """`arguments` are those of a dry run, by kind of job."""
 
     def __init__(

@@ -6,6 +6,7 @@ from typing import Any
 
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.run import Run
+from tsuzuki.services.acting import ActingService
 from tsuzuki.services.runs import Runs
 from tsuzuki.store import audit, failures
 from tsuzuki.store.failures import FailureGroup, GroupPosition
@@ -49,15 +50,11 @@ def group_as_dict(group: FailureGroup) -> dict[str, Any]:
     return {**values, "is_open": group.is_open}
 
 
-class Failures:
+class Failures(ActingService):
     def __init__(self, *, database: Database, runs: Runs, actor: str) -> None:
         self._database = database
         self._runs = runs
         self._actor = actor
-
-    def acting_as(self, actor: str) -> "Failures":
-        """The same for another actor, also for the runs that are retried."""
-        return Failures(database=self._database, runs=self._runs.acting_as(actor), actor=actor)
 
     def find(
         self,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import FileUnusable, TsuzukiError, Unreachable
+from tsuzuki.services.acting import ActingService
 from tsuzuki.services.jobs import Jobs
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ READ_AT_START = ("database_url", "database_direct_url", "redis_url", "log_archiv
 """What a running process does not read again, beside the sections."""
 
 
-class JobFile:
+class JobFile(ActingService):
     """`applied` is the configuration that this process started with, `read` reads the same file again."""
 
     def __init__(

@@ -93,62 +93,54 @@ class Runs(ActingService):
         """From now on there is a leader in this process, and this is how to wake it."""
         self._wake = wake
 
-    def submit(self, request: Request, *, connection: Connection | None = None) -> Submission:
-        """Ask for one run. With a `connection` it becomes part of that transaction."""
-        if connection is None and (known := self._known(request)) is not None:
-            with self._database.statement() as statement:
-                run_id = _create(statement, *known)
+    def submit(
+        self, request: Request, *, connection: Connection | None = None, audited: bool = False
+    ) -> Submission:
+        """Store one run. With a `connection` it becomes part of that transaction. `audited`, for a caller from
+        outside: who started a new run is in the audit log, in the same transaction."""
+        if connection is None:
+            run_id = self._submit_known(request, self._actor if audited else None)
             if run_id is not None:
-                return self._told(run_id)
-        return self.submit_many([request], connection=connection)[0]
-
-    def start(self, request: Request) -> Submission:
-        """The same for a caller from outside: who started a new run is in the audit log, in the same transaction."""
-        if (known := self._known(request)) is not None:
-            with self._database.statements() as statements:
-                if (run_id := _create(statements, *known)) is not None:
-                    _note_starts(statements, [(run_id, StartRequest(request, self._actor))])
-            if run_id is not None:
-                return self._told(run_id)
-        with self._database.write() as connection:
-            (submission,) = self._submit(connection, [request])
-            if submission.is_new:
-                _note_starts(connection, [(submission.run_id, StartRequest(request, self._actor))])
-        self.tell_leader()
-        return submission
+                self.tell_leader()
+                return Submission(run_id=run_id, is_new=True)
+        return self.submit_many([request], connection=connection, audited=audited)[0]
 
     def submit_many(
-        self, requests: Sequence[Request], *, connection: Connection | None = None
+        self,
+        requests: Sequence[Request],
+        *,
+        connection: Connection | None = None,
+        audited: bool = False,
     ) -> list[Submission]:
-        """Ask for many runs at once: all of them are stored, or none."""
+        """Store many runs at once: all of them, or none. Options are those of `submit`."""
+        actors = [self._actor] * len(requests) if audited else []
         if connection is not None:
             self._database.adopt(connection)
             # A job that the caller rolls back must not be remembered: another may get its id.
-            return self._submit(connection, requests, remembers=False)
+            return self._submit(connection, requests, actors=actors, remembers=False)
         with self._database.write(user=LockUser(purpose="submit_many()")) as own:
-            submissions = self._submit(own, requests)
+            submissions = self._submit(own, requests, actors=actors)
         self.tell_leader()
         return submissions
 
-    def start_each(self, wanted: Sequence[StartRequest]) -> list[Run | TsuzukiError]:
-        """`start` for callers that have nothing to do with each other, in one transaction if possible. Answers for
-        each the run, or what is wrong with its request."""
+    def submit_each(self, wanted: Sequence[StartRequest]) -> list[Run | TsuzukiError]:
+        """Store the audited runs of callers that have nothing to do with each other, in one transaction if possible.
+        Answers for each the run, or what is wrong with its request."""
         try:
-            return [*self._start_together(wanted)]
+            with self._database.write() as connection:
+                submissions = self._submit(
+                    connection,
+                    [request for request, _ in wanted],
+                    actors=[actor for _, actor in wanted],
+                )
+                found = runs.get_many(connection, [one.run_id for one in submissions])
         except (NotFound, UsageError, Conflict) as problem:
             if len(wanted) == 1:
                 return [problem]
-            return [answer for one in wanted for answer in self.start_each([one])]
-
-    def _start_together(self, wanted: Sequence[StartRequest]) -> list[Run]:
-        with self._database.write() as connection:
-            submissions = self._submit(connection, [one.request for one in wanted])
-            stored = zip(submissions, wanted, strict=True)
-            _note_starts(connection, [(made.run_id, one) for made, one in stored if made.is_new])
-            found = runs.get_many(connection, [submission.run_id for submission in submissions])
+            return [answer for one in wanted for answer in self.submit_each([one])]
         self.tell_leader()
         by_id = {run.id: run for run in found}
-        return [by_id[submission.run_id] for submission in submissions]
+        return [by_id[one.run_id] for one in submissions]
 
     def tell_leader(self) -> None:
         """There are new runs, and they are committed."""
@@ -317,35 +309,51 @@ class Runs(ActingService):
                 raise Interrupted(f"waiting for run {run_id} was stopped; it is {run.state}")
             pause = min(pause * 1.5, WAIT_LONGEST_SECONDS)
 
-    def _known(self, request: Request) -> tuple[Job, NewRun] | None:
-        """A job that we have seen before, and the run of it: one statement may store it. None if the request calls
-        for a closer look."""
+    def _submit_known(self, request: Request, actor: str | None) -> int | None:
+        """Store a run of a job that we have seen before: one statement, and one for its start by `actor`. None if the
+        request calls for a closer look, because the job has changed or the key has a run, for example; then nothing
+        was stored."""
         job = self._jobs.get(request.job)
         if job is None or request.delay_seconds:
             return None
         try:
-            return job, _new_run(request, job, None)
+            wanted = _new_run(request, job, None)
         except UsageError:
             return None
-
-    def _told(self, run_id: int) -> Submission:
-        self.tell_leader()
-        return Submission(run_id=run_id, is_new=True)
+        is_audited = actor is not None
+        with (
+            self._database.statements() if is_audited else self._database.statement() as connection
+        ):
+            (run_id,) = runs.create(connection, [wanted], of=job)
+            if run_id is not None and actor is not None:
+                _note_starts(connection, [(run_id, request.job, actor)])
+        return run_id
 
     def _submit(
-        self, connection: Connection, requests: Sequence[Request], *, remembers: bool = True
+        self,
+        connection: Connection,
+        requests: Sequence[Request],
+        *,
+        actors: Sequence[str] = (),
+        remembers: bool = True,
     ) -> list[Submission]:
+        """Store runs. If there are `actors`, one for each request, it is audited who started a new run."""
         found = {name: self._look_up(connection, name) for name in {r.job for r in requests}}
         if remembers:
             self._jobs.update((name, named.job) for name, named in found.items())
         wanted = [_new_run(request, *found[request.job]) for request in requests]
         ids = runs.create(connection, wanted)
-        return [
+        submissions = [
             Submission(run_id=run_id, is_new=True)
             if run_id is not None
             else Submission(run_id=_existing(connection, request, new), is_new=False)
             for request, new, run_id in zip(requests, wanted, ids, strict=True)
         ]
+        if actors:
+            stored = zip(submissions, requests, actors, strict=True)
+            new = [(made.run_id, asked.job, by) for made, asked, by in stored if made.is_new]
+            _note_starts(connection, new)
+        return submissions
 
     def _look_up(self, connection: Connection, name: str) -> Named:
         found = jobs.look_up(connection, name, known=self._jobs)
@@ -363,11 +371,6 @@ class Runs(ActingService):
             before={"state": run.state},
             after=after,
         )
-
-
-def _create(connection: AnyConnection, job: Job, wanted: NewRun) -> int | None:
-    """None if the job has changed meanwhile, or the key has a run already; then nothing was stored."""
-    return runs.create(connection, [wanted], of=job)[0]
 
 
 def _new_run(request: Request, job: Job, now: datetime | None) -> NewRun:
@@ -440,11 +443,12 @@ def _ended(run: Run) -> Conflict:
     )
 
 
-def _note_starts(connection: AnyConnection, started: Iterable[tuple[int, StartRequest]]) -> None:
-    """Record new runs in the audit log, each under the name of its actor: one statement for each actor."""
+def _note_starts(connection: AnyConnection, started: Iterable[tuple[int, str, str]]) -> None:
+    """Record new runs in the audit log, each with its job and under the name of its actor: one statement for each
+    actor."""
     by_actor: dict[str, list[audit.Recorded]] = {}
-    for run_id, (request, actor) in started:
-        change = audit.Recorded(str(run_id), "run.start", after={"job": request.job})
+    for run_id, job, actor in started:
+        change = audit.Recorded(str(run_id), "run.start", after={"job": job})
         by_actor.setdefault(actor, []).append(change)
     for actor, changes in by_actor.items():
         audit.record_many(connection, changes, actor=actor, object_type="run")

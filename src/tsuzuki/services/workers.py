@@ -10,9 +10,8 @@ from tsuzuki.model.worker import Worker, WorkerState
 from tsuzuki.services.acting import ActingService
 from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.missing_handlers import MissingHandler, missing_handlers
-from tsuzuki.store import audit, leader_terms, leadership, settings, workers
-from tsuzuki.store.leader_terms import PastTerm
-from tsuzuki.store.leadership import Leadership, Term
+from tsuzuki.store import audit, leadership, settings, workers
+from tsuzuki.store.leadership import Leadership, PastTerm, Term
 from tsuzuki.store.runs import capacity
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
@@ -137,7 +136,7 @@ class Workers(ActingService):
     def past_terms(self, *, limit: int) -> list[PastTerm]:
         """The newest first; the current one is among them."""
         with self._database.read() as connection:
-            return leader_terms.find(connection, limit=limit)
+            return leadership.past_terms(connection, limit=limit)
 
     def status(self) -> EngineStatus:
         """Leader, workers and what waits to be confirmed, at one moment."""

@@ -16,6 +16,7 @@ from sqlalchemy import (
     BigInteger,
     Connection,
     Float,
+    Integer,
     Text,
     and_,
     bindparam,
@@ -26,6 +27,7 @@ from sqlalchemy import (
 )
 
 from tsuzuki.model.clock import CLOCK_TOLERANCE_SECONDS
+from tsuzuki.store.schema.operation_tables import leader_terms
 from tsuzuki.store.schema.tables import leadership
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.prepared import AnyConnection, execute
@@ -233,3 +235,28 @@ def depose(connection: Connection) -> int | None:
     it until another process takes the lease, and no leader can write meanwhile."""
     epoch: int | None = execute(connection, _DEPOSE).scalar_one_or_none()
     return epoch
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastTerm:
+    """Who led, from when to when; `ended_at` is None if the term goes on, or nothing was noted since its lease ran
+    out."""
+
+    epoch: int
+    holder: str
+    taken_at: datetime
+    ended_at: datetime | None
+
+
+_PAST_TERMS = (
+    select(leader_terms)
+    .order_by(leader_terms.c.epoch.desc())
+    .limit(bindparam("limit", type_=Integer()))
+)
+
+
+def past_terms(connection: Connection, *, limit: int) -> list[PastTerm]:
+    """The newest first."""
+    return [
+        PastTerm(**row) for row in execute(connection, _PAST_TERMS, {"limit": limit}).mappings()
+    ]

@@ -31,13 +31,11 @@ from tsuzuki.web.api import (
     users,
     workers,
 )
-from tsuzuki.web.direct_start import DirectStart
 from tsuzuki.web.pages import assets
 from tsuzuki.web.pages.errors import error_page, wants_page
-from tsuzuki.web.pages.site import include_pages
+from tsuzuki.web.pages.screens import include_pages
 from tsuzuki.web.problems import RequestError, problem_response
 from tsuzuki.web.route import unexpected
-from tsuzuki.web.route_table import RouteTable
 from tsuzuki.web.run_intake import RunIntake
 from tsuzuki.web.security.authentication import Authenticator, authenticate
 from tsuzuki.web.security.guard import Guard
@@ -108,8 +106,6 @@ def build_app(
     for part in (sign_in, agents, hooks, health, documents, assets):
         app.routes.extend(part.router.routes)
     include_pages(app)
-    app.routes.insert(0, RouteTable(app.routes))
-    app.add_middleware(DirectStart, route=runs.START)
     app.add_middleware(
         Guard, allowed_hosts=allowed_hosts, session_cookies=app.state.session_cookie.names
     )

@@ -97,11 +97,11 @@ class ApiRoute(APIRoute):
             bounded = BoundedRequest(
                 request.scope, request.receive, body_bytes_max=self.body_bytes_max
             )
-            return await self.answer(bounded, answer)
+            return await self._logged(bounded, answer)
 
         return handle
 
-    async def answer(self, request: BoundedRequest, answer: Handler) -> Response:
+    async def _logged(self, request: BoundedRequest, answer: Handler) -> Response:
         """The answer to a request: that of `answer` if it is admitted, else the refusal."""
         response = await self._handle(request, answer)
         if is_enabled_for(logging.DEBUG):
@@ -165,15 +165,6 @@ def api_router(*tags: str, prefix: str = PREFIX) -> APIRouter:
         route_class=ApiRoute,
         tags=[*tags],
         generate_unique_id_function=_operation_id,
-    )
-
-
-def api_route(router: APIRouter, endpoint: Callable[..., Any]) -> ApiRoute:
-    """The route of an endpoint."""
-    return next(
-        route
-        for route in router.routes
-        if isinstance(route, ApiRoute) and route.endpoint is endpoint
     )
 
 

@@ -44,7 +44,7 @@ class RunIntake:
             stored: Sequence[Run | Exception]
             try:
                 stored = await run_in_threadpool(
-                    self._runs.start_each, [asked.wanted for asked in batch]
+                    self._runs.submit_each, [asked.wanted for asked in batch]
                 )
             except asyncio.CancelledError:
                 self._give_up([*batch, *self._asked])

@@ -17,7 +17,6 @@ from tsuzuki.model.access import OwnerMode
 from tsuzuki.model.errors import Conflict, UsageError
 from tsuzuki.services.server_log import capture_server_log, log
 from tsuzuki.web.app import build_app
-from tsuzuki.web.connection import Connection
 from tsuzuki.web.security.access import AccessAuthenticator
 from tsuzuki.web.security.authentication import Authenticator
 from tsuzuki.web.security.origins import LOOPBACK_NAMES
@@ -113,7 +112,7 @@ class WebServer:
         )
         config = uvicorn.Config(
             self.app,
-            http=_ServedConnection,
+            http=WatchedConnection,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -148,10 +147,6 @@ class WebServer:
             log.exception("web_server_failed")
         finally:
             self._server.has_started.set()
-
-
-class _ServedConnection(WatchedConnection, Connection):
-    """A connection that is both. In this order: the watch looks at the transport itself."""
 
 
 class _Server(uvicorn.Server):

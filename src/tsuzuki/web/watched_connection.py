@@ -2,7 +2,7 @@
 
 A connection takes a file of the process, and the engine beside the server needs files too. So there is a limit for all
 of them, of which one address has half at most, and each is looked at now and then: one that is where it was at the last
-look is cut off.
+look is cut off. The answer of a stream can cut it off at once.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from tsuzuki.services.access.sign_in_limits import network_of
+from tsuzuki.web.stream.response import ABORT
 
 LOOK_SECONDS = 15.0
 CONNECTIONS_MAX = 2_000
@@ -46,6 +47,7 @@ class WatchedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the parent has it
         self._watched = transport
         self._look_seconds = LOOK_SECONDS
+        self.app_state = {**self.app_state, ABORT: transport.abort}
         super().connection_made(transport)
         self._next_look = self.loop.call_later(self._look_seconds, self._look)
         self._network = network_of(self.client[0] if self.client else None)

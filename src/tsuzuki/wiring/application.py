@@ -23,6 +23,7 @@ from tsuzuki.services.access.sessions import Sessions
 from tsuzuki.services.access.setup_codes import SetupCodes
 from tsuzuki.services.access.tokens import Tokens
 from tsuzuki.services.access.users import Users
+from tsuzuki.services.acting import ActingService
 from tsuzuki.services.api_requests import ApiRequests
 from tsuzuki.services.audit import Audit
 from tsuzuki.services.bulk import BulkActions
@@ -107,19 +108,14 @@ class Application:
     """Hides the secrets of this configuration in what is shown."""
 
     def acting_as(self, actor: str) -> "Application":
-        """The same for another actor: what is changed through it is audited under that name."""
-        jobs, runs = self.jobs.acting_as(actor), self.runs.acting_as(actor)
-        return replace(
-            self,
-            jobs=jobs,
-            runs=runs,
-            bulk=self.bulk.acting_as(actor),
-            failures=self.failures.acting_as(actor),
-            workers=self.workers.acting_as(actor),
-            settings=self.settings.acting_as(actor),
-            saved_views=self.saved_views.acting_as(actor),
-            service=cache(partial(self.build_service, actor=actor, jobs=jobs, runs=runs)),
-        )
+        """An application whose changes are audited under the name of another actor."""
+        acting: dict[str, Any] = {
+            name: service.acting_as(actor)
+            for name, service in vars(self).items()
+            if isinstance(service, ActingService)
+        }
+        service = partial(self.build_service, actor=actor, jobs=acting["jobs"], runs=acting["runs"])
+        return replace(self, **acting, service=cache(service))
 
 
 def read_configuration(

@@ -102,7 +102,7 @@ class Collector:
     """By name, a click command or group that `tsuzuki` gets."""
 
     cursors: str | None = None
-    """For `tsuzuki job cursor`: a function of an `Application` that returns a `cli.job_cursor.Cursors`."""
+    """For `tsuzuki job cursor`: a function of an `Application` that returns a `cli.job.cursor.Cursors`."""
 
     routes: tuple[str, ...] = ()
     """Routers of the HTTP API."""
@@ -120,7 +120,7 @@ class Collector:
     """A tuple of `sandbox.stand_in_kind.StandInKind`: servers that `tsuzuki sandbox` starts."""
 
     demo: str | None = None
-    """A `cli.demo_part.DemoPart`: its section, its job and its stand-ins in `tsuzuki demo`."""
+    """A `cli.demo.part.DemoPart`: its section, its job and its stand-ins in `tsuzuki demo`."""
 
     def load(self, target: str) -> Any:
         """The object that an import string of this record names. Raises `ConfigurationError` if a library of the

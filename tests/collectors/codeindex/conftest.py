@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tsuzuki.collectors.codeindex.build_job import BuildJob
+from tsuzuki.collectors.codeindex.builds.job import BuildJob
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
 from tsuzuki.collectors.codeindex.service.builds import Builds
 from tsuzuki.model.clock import ManualClock

@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 
 from support.workspace import Workspace
-from tsuzuki.collectors.codeindex import build as build_module
+from tsuzuki.collectors.codeindex.builds import builder as build_module
 from tsuzuki.collectors.codeindex.collect import collect
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
-from tsuzuki.collectors.codeindex.scan import Scan
 from tsuzuki.collectors.codeindex.service.builds import Builds
+from tsuzuki.collectors.codeindex.tree.scan import Scan
 from tsuzuki.engine.run_context import RunContext, RunStopped
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.wiring.collector import CollectorContext

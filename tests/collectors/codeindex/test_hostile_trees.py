@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from tsuzuki.collectors.codeindex.answers.git_state import head_commit
-from tsuzuki.collectors.codeindex.git import git_ignores, git_top, git_worktrees
-from tsuzuki.collectors.codeindex.git_folder import git_folder_of
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
-from tsuzuki.collectors.codeindex.roots import find_root
-from tsuzuki.collectors.codeindex.scan import scan_tree
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
 from tsuzuki.collectors.codeindex.service.builds import Builds
 from tsuzuki.collectors.codeindex.service.trees import Trees
-from tsuzuki.collectors.codeindex.tree_files import open_below
-from tsuzuki.collectors.codeindex.tree_part import scan_part
+from tsuzuki.collectors.codeindex.tree.files import open_below
+from tsuzuki.collectors.codeindex.tree.git import git_ignores, git_top, git_worktrees
+from tsuzuki.collectors.codeindex.tree.git_folder import git_folder_of
+from tsuzuki.collectors.codeindex.tree.part import scan_part
+from tsuzuki.collectors.codeindex.tree.roots import find_root
+from tsuzuki.collectors.codeindex.tree.scan import scan_tree
 from tsuzuki.model.errors import TsuzukiError
 
 from .conftest import Build, built, git
@@ -45,7 +45,7 @@ def answers(tree: Path, index_folder: Path) -> CodeAnswers:
 @pytest.fixture
 def quick_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """A git that hangs is recognized after a moment."""
-    monkeypatch.setattr("tsuzuki.collectors.codeindex.git.HANG_CHECK_SECONDS", 0.1)
+    monkeypatch.setattr("tsuzuki.collectors.codeindex.tree.git.HANG_CHECK_SECONDS", 0.1)
 
 
 @pytest.mark.parametrize("hostile", COMMANDS, ids=lambda hostile: hostile.__name__)

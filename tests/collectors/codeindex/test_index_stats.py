@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tsuzuki.collectors.codeindex import build as build_module
-from tsuzuki.collectors.codeindex.build_job import BuildJob
+from tsuzuki.collectors.codeindex.builds import builder as build_module
+from tsuzuki.collectors.codeindex.builds.job import BuildJob
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
 from tsuzuki.collectors.codeindex.queries.meta import IndexStats
 from tsuzuki.collectors.codeindex.service.builds import Builds

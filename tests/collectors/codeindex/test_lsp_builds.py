@@ -11,20 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from collectors.codeindex.builds.test_builder import make_old, outcome, rows, symbols
 from support.waiting import wait_until
-from tsuzuki.collectors.codeindex import parse as parse_module
-from tsuzuki.collectors.codeindex.build_job import BuildJob
+from tsuzuki.collectors.codeindex.builds.job import BuildJob
 from tsuzuki.collectors.codeindex.extract import ExtractionFailed
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
 from tsuzuki.collectors.codeindex.lsp.server_process import LspLimits
 from tsuzuki.collectors.codeindex.lsp.servers import LanguageServers
 from tsuzuki.collectors.codeindex.lsp.settings import ServerCommand
-from tsuzuki.collectors.codeindex.parse import ParseLimits, parse_file
-from tsuzuki.collectors.codeindex.parsed_file import FileToParse, ParsedFile, VanishedFile
+from tsuzuki.collectors.codeindex.parsing import parse as parse_module
+from tsuzuki.collectors.codeindex.parsing.parse import ParseLimits, parse_file
+from tsuzuki.collectors.codeindex.parsing.parsed_file import FileToParse, ParsedFile, VanishedFile
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
 from tsuzuki.collectors.codeindex.service.builds import Builds
-
-from .test_build import make_old, outcome, rows, symbols
 
 SERVER = Path(__file__).with_name("lsp_server.py")
 HASTY = LspLimits(

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from collectors.codeindex.builds.test_builder import rows
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
 from tsuzuki.collectors.codeindex.lsp.server_process import LspLimits
 from tsuzuki.collectors.codeindex.service.builds import Builds
-
-from .test_build import rows
 
 BIN = Path(sys.executable).parent
 PYTHON = '''"""Shop."""

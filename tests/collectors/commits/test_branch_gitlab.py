@@ -12,10 +12,10 @@ from sqlalchemy import text
 from support import git_oracle
 from support.commit_collection import Collecting, Crash, crash_after
 from support.git_histories import AWKWARD_BRANCH, lines, straight, wayward, with_raw_commit
-from tsuzuki.collectors.commits import source_gitlab
 from tsuzuki.collectors.commits.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.collectors.commits.sandbox.gitlab.api import GitLabApi
 from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import RepositoryBuilder
+from tsuzuki.collectors.commits.sources import gitlab as source_gitlab
 from tsuzuki.collectors.commits.tables import NoteKind, ResultStatus
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.server import StandIn

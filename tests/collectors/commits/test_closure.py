@@ -10,10 +10,10 @@ import pytest
 from support import git_oracle
 from support.commit_collection import Collecting, Crash, crash_after
 from support.git_histories import lines
-from tsuzuki.collectors.commits import source_gitlab
 from tsuzuki.collectors.commits.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.collectors.commits.sandbox.gitlab.api import GitLabApi
 from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import RepositoryBuilder
+from tsuzuki.collectors.commits.sources import gitlab as source_gitlab
 from tsuzuki.collectors.commits.tables import NoteKind, ResultStatus
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.server import StandIn

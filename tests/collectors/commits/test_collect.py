@@ -9,7 +9,7 @@ from support.commit_collection import Collecting, Crash, crash_after
 from support.git_histories import straight
 from tsuzuki.collectors.commits.collect import select_targets
 from tsuzuki.collectors.commits.queries import ledger
-from tsuzuki.collectors.commits.source_git import GitSource
+from tsuzuki.collectors.commits.sources.git import GitSource
 from tsuzuki.collectors.commits.tables import ResultStatus
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.errors import Fenced, Unreachable

@@ -8,10 +8,11 @@ import pytest
 from support import git_oracle
 from support.commit_collection import Collecting, Crash, crash_after
 from support.git_histories import AWKWARD_BRANCH, lines, straight
-from tsuzuki.collectors.commits import completion, source_gitlab
+from tsuzuki.collectors.commits import completion
 from tsuzuki.collectors.commits.queries import completions, ledger
 from tsuzuki.collectors.commits.sandbox.gitlab import TOKEN, gitlab
-from tsuzuki.collectors.commits.source_git import GitSource
+from tsuzuki.collectors.commits.sources import gitlab as source_gitlab
+from tsuzuki.collectors.commits.sources.git import GitSource
 from tsuzuki.collectors.commits.tables import ResultStatus
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.sql.database import Database

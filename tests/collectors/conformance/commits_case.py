@@ -8,13 +8,13 @@ import pytest
 from pydantic import BaseModel
 
 from support.git_histories import straight
-from tsuzuki.collectors.commits import source_gitlab
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.plugin import COLLECTOR
 from tsuzuki.collectors.commits.queries import projects, targets
 from tsuzuki.collectors.commits.queries.projects import NewProject
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.sandbox.gitlab import gitlab
+from tsuzuki.collectors.commits.sources import gitlab as source_gitlab
 from tsuzuki.collectors.commits.tables import ProjectKind
 from tsuzuki.sandbox.faults import Fault, FaultKind
 from tsuzuki.sandbox.server import StandIn

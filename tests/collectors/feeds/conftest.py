@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from collectors.feeds.fetching_fixture import SITE_START, Fetching, open_fetching
 from support.shared_document_processes import share_document_processes
 from tsuzuki.collectors.feeds.sandbox.feed_site import FeedSite
 from tsuzuki.collectors.feeds.tables import COMPONENT
@@ -13,7 +14,6 @@ from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database
 
 from .feeds_fixture import FeedsFixture, opened_feeds_fixture
-from .fetching import SITE_START, Fetching, open_fetching
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tsuzuki.collectors.feeds.feed_dates import YEAR_MIN
-from tsuzuki.collectors.feeds.markup import plain_text
+from tsuzuki.collectors.feeds.documents.markup import plain_text
+from tsuzuki.collectors.feeds.entries.dates import YEAR_MIN
 
 ROOT = Path(__file__).parents[3]
 CACHE = ROOT / ".cache" / "feedparser"

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from tsuzuki.collectors.feeds.items import ItemReason, ItemState, ItemStatus
+from tsuzuki.collectors.feeds.items.item import ItemReason, ItemState, ItemStatus
 from tsuzuki.collectors.feeds.tables import (
     WaitingState,
     feeds,

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tsuzuki.collectors.feeds.document import without_bombs
-from tsuzuki.collectors.feeds.document_encoding import as_utf8
-from tsuzuki.collectors.feeds.entry_reader import Draft, read_entry
-from tsuzuki.collectors.feeds.parse import _parse, parse_feed
+from tsuzuki.collectors.feeds.documents.document import without_bombs
+from tsuzuki.collectors.feeds.documents.encoding import as_utf8
+from tsuzuki.collectors.feeds.entries.entry_reader import Draft, read_entry
+from tsuzuki.collectors.feeds.entries.parse import _parse, parse_feed
 from tsuzuki.outward.errors import SourceFailed
 
 from .feedparser_corpus import TOO_YOUNG, Claim, Document, as_kept, documents

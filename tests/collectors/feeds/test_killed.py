@@ -13,7 +13,7 @@ from support.factories import WORKER
 from support.handler_runs import ObservedContext
 from support.observed_run_io import Act, Killed, ObservedRunIO, kill_at
 from tsuzuki.collectors.feeds.collect import collect
-from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
+from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.sandbox.feed_site import Page
 from tsuzuki.collectors.feeds.sandbox.mastodon import KeyMode, WriteCase
 from tsuzuki.model.states import RunState

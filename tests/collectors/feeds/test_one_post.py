@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.threads import TIMEOUT_SECONDS, at_once
-from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
+from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.sandbox.feed_site import Feed, Page
 from tsuzuki.collectors.feeds.sandbox.feed_site.traps import (
     INJECTION,

@@ -9,8 +9,8 @@ import pytest
 from jsonschema import Draft7Validator
 from ruamel.yaml import YAML
 
-from tsuzuki.cli.demo import demo_parts
-from tsuzuki.cli.demo_workspace import DemoWorkspace
+from tsuzuki.cli.demo.demo import demo_parts
+from tsuzuki.cli.demo.workspace import DemoWorkspace
 from tsuzuki.config.schema.job_kinds import JobKind
 from tsuzuki.config.schema.json_schema import json_schema
 from tsuzuki.config.starter_file import STARTER

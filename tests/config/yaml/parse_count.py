@@ -3,8 +3,8 @@
 import pytest
 
 from tsuzuki.config.yaml import document
-from tsuzuki.config.yaml.fast_path import parse_tree
 from tsuzuki.config.yaml.nodes import Node
+from tsuzuki.config.yaml.parser import parse_tree
 from tsuzuki.config.yaml.source import Source
 
 

@@ -64,10 +64,10 @@ def test_a_file_that_says_nothing_reads_as_nothing(text: str) -> None:
         ("a: !!python/object/apply:os.system [ls]\n", "1:4", "tags"),
         ("!x a: 1\n", "1:1", "tags"),
         ("a: 1\n---\nb: 2\n", "2:1", "second document"),
-        ("%YAML 1.1\n---\na: 1\n", "2:1", "directives"),
-        ("%TAG ! tag:x,2000:\n---\na: 1\n", "2:1", "directives"),
+        ("%YAML 1.1\n---\na: 1\n", "1:1", "directives"),
+        ("%TAG ! tag:x,2000:\n---\na: 1\n", "1:1", "directives"),
         ("? [a]\n: b\n", "1:3", "cannot be a key"),
-        (": b\n", "1:1", "cannot be a key"),
+        (": b\n", "1:1", "a key is missing"),
         ("a: {<<: 1}\n", "1:9", "`<<` takes a mapping"),
     ],
 )

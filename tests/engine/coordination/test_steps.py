@@ -16,7 +16,7 @@ from tsuzuki.engine.coordination.protocol import (
     heartbeat_ttl_seconds,
 )
 from tsuzuki.engine.coordination.steps import WAIT_SECONDS, CoordinationSteps
-from tsuzuki.engine.wakeups.wakeup import ProcessWakeUps
+from tsuzuki.engine.wakeups import ProcessWakeUps
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store.wakeups.channels import Channel
 

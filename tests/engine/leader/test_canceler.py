@@ -1,13 +1,18 @@
 """A cancel that was requested while a handler held the row is carried out when the row is free."""
 
+from random import Random
+
 import pytest
 from sqlalchemy import text
 
 from support.dialects import only_on_postgresql
 from support.factories import add_worker, read_run, run_in_state, take_lead
 from support.history_checker import check_history
+from tsuzuki.engine.coordination.protocol import NoCoordination
 from tsuzuki.engine.leader.canceler import Canceler
+from tsuzuki.engine.leader.leader import CANCEL_INTERVAL_SECONDS, Leader
 from tsuzuki.model.run import new_retry
+from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.services.runs import Runs
 from tsuzuki.store.leadership import Term
@@ -54,6 +59,26 @@ def test_a_cancel_is_answered_while_a_handler_holds_the_row_and_done_when_it_is_
     assert (after.state, after.reason) == (RunState.CANCELED, Reason.OPERATOR)
     assert requested(database) == []
     check_history(database)
+
+
+@only_on_postgresql
+def test_the_leader_looks_twice_a_second_whether_the_row_is_free(
+    database: Database, run_service: Runs, term: Term
+) -> None:
+    run = run_in_state(database, RunState.RUNNING, term)
+    leader = Leader(
+        database=database,
+        settings=EngineSettings,
+        random=Random(1),
+        coordination=NoCoordination(),
+    )
+    with database.engine.connect() as handler:
+        handler.execute(text(f"SELECT 1 FROM tsuzuki_job_runs WHERE id = {run.id} FOR UPDATE"))
+        run_service.cancel(run.id)
+        led = leader.tick(term)
+        assert (led.canceled, led.seconds_to_next) == (0, CANCEL_INTERVAL_SECONDS)
+    assert leader.tick(term).canceled == 1
+    assert leader.tick(term).seconds_to_next is None
 
 
 @pytest.mark.parametrize("reason", [Reason.OPERATOR, Reason.REPLACED])

@@ -71,7 +71,7 @@ def a_leader(pair: LeaderAndWorker) -> Leader:
         settings=EngineSettings,
         random=Random(1),
         coordination=NoCoordination(),
-        local_worker=pair.worker,
+        local_start=pair.worker.local_start,
     )
     leader.assigner = pair.assigner
     return leader

@@ -15,7 +15,7 @@ from tsuzuki.engine.leader.lease import Lease
 from tsuzuki.engine.leader.steps import ARCHIVE_INTERVAL_SECONDS, LeaderSteps
 from tsuzuki.engine.metrics import Metrics
 from tsuzuki.engine.settings_cache import SettingsCache
-from tsuzuki.engine.wakeups.wakeup import WakeUp
+from tsuzuki.engine.wakeups import WakeUp
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import RunState
 from tsuzuki.store.sql.database import Database

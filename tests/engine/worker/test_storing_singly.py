@@ -7,6 +7,7 @@ from support.worker_fixture import WorkerFixture
 from tsuzuki.engine.outcome import Failed
 from tsuzuki.engine.worker import worker as worker_module
 from tsuzuki.engine.worker.output_buffer import BufferedOutput
+from tsuzuki.engine.worker.worker import Worker
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.run_limits import (
     CUT_MARK,
@@ -129,7 +130,7 @@ def test_if_each_run_can_be_stored_the_step_has_the_problem(
         raise ZeroDivisionError
 
     with monkeypatch.context() as patched:
-        patched.setattr(worker_module, "to_stop", break_down)
+        patched.setattr(Worker, "_check_ownership", break_down)
         step = fixture.worker.tick()
     assert isinstance(step.problem, ZeroDivisionError)
     assert fixture.run(ended.task.run.id).state is SUCCEEDED

@@ -3,15 +3,16 @@
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
-from fastapi import Path, Query, Response
-from pydantic import BeforeValidator, Field
+from fastapi import Path, Query, Request, Response
+from pydantic import BeforeValidator, Field, JsonValue
+from starlette.concurrency import run_in_threadpool
 
 from tsuzuki.collectors.books.service import Books, CursorView, Mail, StoredBook
 from tsuzuki.model.access import Right
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.jobs import JobName
 from tsuzuki.web.api.run_models import RunOut
-from tsuzuki.web.api.runs import start
+from tsuzuki.web.api.runs import StartRun, start_run
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, after_position, count_of
 from tsuzuki.web.problems import InvalidRequest, PartProblem
@@ -237,13 +238,17 @@ def preview_books_mail(context: Context, name: JobName) -> BooksPreview:
     dependencies=[requires(Right.COLLECTORS_OPERATE)],
     responses=problem_responses(404),
 )
-def collect_books(
-    context: Context, name: JobName, response: Response, body: CollectRequest | None = None
+async def collect_books(
+    request: Request,
+    response: Response,
+    context: Context,
+    name: JobName,
+    body: CollectRequest | None = None,
 ) -> RunOut:
     """Start a run that goes on with a job's collection."""
-    books_service(context).require_job(name)
-    arguments = {"mail": False} if body is not None and not body.mail else {}
-    return start(context, name, response, arguments=arguments)
+    await run_in_threadpool(lambda: books_service(context).require_job(name))
+    arguments: dict[str, JsonValue] = {"mail": False} if body and not body.mail else {}
+    return await start_run(request, response, name, StartRun(arguments=arguments))
 
 
 @router.post(
@@ -252,10 +257,12 @@ def collect_books(
     dependencies=[requires(Right.COLLECTORS_OPERATE)],
     responses=problem_responses(404),
 )
-def mail_books(context: Context, name: JobName, response: Response) -> RunOut:
+async def mail_books(
+    request: Request, response: Response, context: Context, name: JobName
+) -> RunOut:
     """Start a run that sends a job's next mail, and collects nothing."""
-    books_service(context).require_job(name)
-    return start(context, name, response, arguments={"collect": False})
+    await run_in_threadpool(lambda: books_service(context).require_job(name))
+    return await start_run(request, response, name, StartRun(arguments={"collect": False}))
 
 
 @router.get(

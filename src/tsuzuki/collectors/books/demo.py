@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from tsuzuki.cli.demo_part import DemoContext, DemoPart, DemoServer
+from tsuzuki.cli.demo.part import DemoContext, DemoPart, DemoServer
 from tsuzuki.collectors.books.sandbox.demo_catalogue import demo_catalogue
 from tsuzuki.collectors.books.sandbox.google_books import GoogleBooks
 from tsuzuki.collectors.books.sandbox.smtp import MailServer

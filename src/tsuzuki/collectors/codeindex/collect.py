@@ -3,7 +3,7 @@ from being built; the run fails in the end."""
 
 from typing import Any
 
-from tsuzuki.collectors.codeindex.build_job import BuildStatus
+from tsuzuki.collectors.codeindex.builds.job import BuildStatus
 from tsuzuki.collectors.codeindex.lsp.settings import LspCommands, as_command
 from tsuzuki.collectors.codeindex.options import CodeIndexOptions
 from tsuzuki.collectors.codeindex.service.builds import Builds

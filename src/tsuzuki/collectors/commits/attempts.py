@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from tsuzuki.collectors.commits.branch import Branch
-from tsuzuki.collectors.commits.host_pool import HostPool
 from tsuzuki.collectors.commits.options import CommitsSection
-from tsuzuki.collectors.commits.rate_gate import RateGate
-from tsuzuki.collectors.commits.source import Source
+from tsuzuki.collectors.commits.sources.host_pool import HostPool
+from tsuzuki.collectors.commits.sources.rate_gate import RateGate
+from tsuzuki.collectors.commits.sources.source import Source
 from tsuzuki.engine.executors.failures import traceback_lines
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import ConfigurationError, Conflict, TsuzukiError, Unreachable

@@ -22,7 +22,7 @@ from tsuzuki.collectors.commits.queries.notes import Note, add_date_notes, add_n
 from tsuzuki.collectors.commits.queries.pages import store_page
 from tsuzuki.collectors.commits.queries.projects import Project
 from tsuzuki.collectors.commits.queries.targets import Target, TargetState
-from tsuzuki.collectors.commits.source import (
+from tsuzuki.collectors.commits.sources.source import (
     Absence,
     Head,
     Lineage,

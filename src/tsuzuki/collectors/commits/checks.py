@@ -4,8 +4,8 @@ import shutil
 from collections.abc import Iterator
 from contextlib import closing
 
-from tsuzuki.collectors.commits.gitlab_client import GitLabClient, Server
 from tsuzuki.collectors.commits.options import CommitsSection
+from tsuzuki.collectors.commits.sources.gitlab_client import GitLabClient, Server
 from tsuzuki.model.check import Check, checked, fault, fault_of, ok
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.wiring.collector import CheckContext

@@ -17,7 +17,14 @@ from tsuzuki.collectors.commits.queries.details import PathIds
 from tsuzuki.collectors.commits.queries.notes import add_date_notes
 from tsuzuki.collectors.commits.queries.pages import store_page, stored_among
 from tsuzuki.collectors.commits.queries.targets import Target
-from tsuzuki.collectors.commits.source import Commit, Lineage, Page, Range, RangeLost, Source
+from tsuzuki.collectors.commits.sources.source import (
+    Commit,
+    Lineage,
+    Page,
+    Range,
+    RangeLost,
+    Source,
+)
 from tsuzuki.outward.errors import SourceRefused, SourceUnavailable
 from tsuzuki.store.sql.database import Connection
 

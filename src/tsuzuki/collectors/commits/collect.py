@@ -15,14 +15,14 @@ from typing import Any
 from tsuzuki.collectors.commits.attempts import Attempts
 from tsuzuki.collectors.commits.branch import Branch
 from tsuzuki.collectors.commits.bulk_context import BulkContext
-from tsuzuki.collectors.commits.host_pool import HostPool, HostTask
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.queries import ledger, projects, reports, targets
 from tsuzuki.collectors.commits.queries.named_projects import named_projects
 from tsuzuki.collectors.commits.queries.targets import Target
-from tsuzuki.collectors.commits.rate_gate import RateGate
-from tsuzuki.collectors.commits.source import Source
-from tsuzuki.collectors.commits.source_factory import THIS_MACHINE, SourceFactory, host_of
+from tsuzuki.collectors.commits.sources.factory import THIS_MACHINE, SourceFactory, host_of
+from tsuzuki.collectors.commits.sources.host_pool import HostPool, HostTask
+from tsuzuki.collectors.commits.sources.rate_gate import RateGate
+from tsuzuki.collectors.commits.sources.source import Source
 from tsuzuki.collectors.commits.tables import ResultStatus
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.store.runs import runs

@@ -18,7 +18,14 @@ from tsuzuki.collectors.commits.queries.details import PathIds, has_incomplete
 from tsuzuki.collectors.commits.queries.pages import complete_page
 from tsuzuki.collectors.commits.queries.projects import Project
 from tsuzuki.collectors.commits.queries.targets import Target
-from tsuzuki.collectors.commits.source import Lineage, Page, Range, RangeLost, Source, can_go_on
+from tsuzuki.collectors.commits.sources.source import (
+    Lineage,
+    Page,
+    Range,
+    RangeLost,
+    Source,
+    can_go_on,
+)
 from tsuzuki.store.sql.database import Connection
 
 

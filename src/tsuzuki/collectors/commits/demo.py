@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tsuzuki.cli.demo_part import (
+from tsuzuki.cli.demo.part import (
     DemoContext,
     DemoPart,
     DemoServer,

@@ -8,7 +8,7 @@ from tsuzuki.collectors.commits.bulk_context import BulkContext
 from tsuzuki.collectors.commits.people.mailmap import kept_part
 from tsuzuki.collectors.commits.queries import mailmaps
 from tsuzuki.collectors.commits.queries.projects import Project
-from tsuzuki.collectors.commits.source import Source
+from tsuzuki.collectors.commits.sources.source import Source
 from tsuzuki.outward.errors import RateLimited, SourceFailed
 
 

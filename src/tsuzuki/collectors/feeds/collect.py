@@ -7,17 +7,18 @@ that cannot be used at all stops the run, and leaves the items as they were.
 from contextlib import closing
 from typing import Any
 
-from tsuzuki.collectors.feeds.budget import Budgets
-from tsuzuki.collectors.feeds.changes import PostChanges
 from tsuzuki.collectors.feeds.channels.factory import settings_of
-from tsuzuki.collectors.feeds.feed_set import Closure, FeedSet, RunFeed
-from tsuzuki.collectors.feeds.fetch import FeedFetcher, FetchSummary
-from tsuzuki.collectors.feeds.item_steps import ItemSteps
-from tsuzuki.collectors.feeds.model_calls import ModelCalls
+from tsuzuki.collectors.feeds.fetching.feed_set import Closure, FeedSet, RunFeed
+from tsuzuki.collectors.feeds.fetching.fetch import FeedFetcher, FetchSummary
+from tsuzuki.collectors.feeds.items.page_reader import PageReader
+from tsuzuki.collectors.feeds.items.process import ItemProcessing, Processed
+from tsuzuki.collectors.feeds.items.steps import ItemSteps
+from tsuzuki.collectors.feeds.model.budget import Budgets
+from tsuzuki.collectors.feeds.model.calls import ModelCalls
 from tsuzuki.collectors.feeds.options import FeedsOptions, FeedsSection
-from tsuzuki.collectors.feeds.page_reader import PageReader
-from tsuzuki.collectors.feeds.posting import Posting
-from tsuzuki.collectors.feeds.process import ItemProcessing, Processed
+from tsuzuki.collectors.feeds.posting.changes import PostChanges
+from tsuzuki.collectors.feeds.posting.posting import Posting
+from tsuzuki.collectors.feeds.posting.settling import Settling
 from tsuzuki.collectors.feeds.queries import (
     accounts,
     decisions,
@@ -28,7 +29,6 @@ from tsuzuki.collectors.feeds.queries import (
     unsettled_posts,
 )
 from tsuzuki.collectors.feeds.queries.posts import Post
-from tsuzuki.collectors.feeds.settling import Settling
 from tsuzuki.collectors.kit.follow_up import schedule_run_at
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import UsageError

@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from tsuzuki.cli.demo_part import DemoContext, DemoPart, DemoServer
+from tsuzuki.cli.demo.part import DemoContext, DemoPart, DemoServer
 from tsuzuki.collectors.feeds.sandbox.feed_site.demo_news import make_news, publish
 from tsuzuki.collectors.feeds.sandbox.mastodon import mastodon
 from tsuzuki.sandbox.server import StandIn

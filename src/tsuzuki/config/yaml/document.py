@@ -10,8 +10,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from tsuzuki.config.yaml.fast_path import parse_tree
 from tsuzuki.config.yaml.nodes import KeyPath, Node, walk_path
+from tsuzuki.config.yaml.parser import parse_tree
 from tsuzuki.config.yaml.source import Source, read_source
 from tsuzuki.model.errors import Place
 

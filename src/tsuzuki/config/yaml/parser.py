@@ -1,4 +1,4 @@
-"""Parse YAML text into a tree of nodes, in one pass over the events of ruamel.yaml.
+"""Parse YAML text into a tree of nodes, in one pass over the events of libyaml.
 
 Limits bound the cost of a hostile file: the depth of nesting, and the number of nodes with every
 alias counted as its target. Tags are refused, so parsing creates only text, numbers, booleans, null,
@@ -8,9 +8,8 @@ lists and mappings. A duplicate key is an error; the last one never wins silentl
 import re
 from collections.abc import Iterator
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-from ruamel.yaml.events import (
+import yaml
+from yaml.events import (
     AliasEvent,
     DocumentEndEvent,
     DocumentStartEvent,
@@ -48,40 +47,28 @@ def parse_tree(source: Source) -> Node:
     """Parse the one document in `source`; an empty one is null. Raises `ConfigurationError`."""
     try:
         return _Parser(source).document()
-    except YAMLError as problem:
+    except yaml.YAMLError as problem:
         raise syntax_error(problem, source) from None
 
 
-def parse_excerpt(source: Source, start: int, end: int) -> Node | None:
-    """Parse the lines from `start` to `end` as if they were the file. None if something is wrong with them, or
-    if they have anchors, which other lines may refer to."""
-    parser = _Parser(source, start=start, end=end)
-    try:
-        tree = parser.document()
-    except (YAMLError, ConfigurationError):
-        return None
-    return None if parser.has_anchors else tree
+def _start(event: Event) -> int:
+    assert event.start_mark is not None  # noqa: S101 - libyaml places every event
+    return event.start_mark.index
+
+
+def _end(event: Event) -> int:
+    assert event.end_mark is not None  # noqa: S101 - libyaml places every event
+    return event.end_mark.index
 
 
 class _Parser:
     """A recursive descent over the events. `DEPTH_MAX` bounds the recursion."""
 
-    def __init__(self, source: Source, *, start: int = 0, end: int | None = None) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
-        self._offset = start
-        self._events: Iterator[Event] = YAML(typ="safe", pure=True).parse(source.text[start:end])
+        self._events: Iterator[Event] = yaml.parse(source.text, Loader=yaml.CSafeLoader)
         self._anchors: dict[str, Node | None] = {}
         self._count = 0
-
-    @property
-    def has_anchors(self) -> bool:
-        return bool(self._anchors)
-
-    def _start(self, event: Event) -> int:
-        return self._offset + int(event.start_mark.index)
-
-    def _end(self, event: Event) -> int:
-        return self._offset + int(event.end_mark.index)
 
     def document(self) -> Node:
         self._expect(StreamStartEvent)
@@ -125,26 +112,27 @@ class _Parser:
                 raise self._error(event, "this is not valid YAML", "Check the lines above it.")
 
     def _alias(self, event: AliasEvent, *, depth: int) -> Alias:
-        target = self._anchors.get(event.anchor)
+        name = str(event.anchor)
+        target = self._anchors.get(name)
         if target is None:
-            inside = event.anchor in self._anchors
+            inside = name in self._anchors
             raise self._error(
                 event,
-                f"`*{event.anchor}` "
+                f"`*{name}` "
                 + ("is inside the value that it refers to" if inside else "refers to nothing"),
-                f"Mark the value it refers to with `&{event.anchor}`, above this line.",
+                f"Mark the value it refers to with `&{name}`, above this line.",
             )
         self._count_nodes(event, size=target.size, depth=depth + target.height)
-        return Alias(target=target, start=self._start(event), end=self._end(event))
+        return Alias(target=target, start=_start(event), end=_end(event))
 
     def _scalar(self, event: ScalarEvent, *, start_min: int) -> Scalar:
-        start, end = self._start(event), self._end(event)
-        if event.style is None and start == end:
-            # ruamel.yaml reports an absent value where the next token begins.
+        start, end = _start(event), _end(event)
+        if not event.style and start == end:
+            # libyaml reports an absent value where the next token begins.
             return Scalar(value=None, start=start_min, end=start_min)
         if event.style in ("|", ">"):
             end = self._block_scalar_end(start, end)
-        value = resolve_scalar(event.value) if event.style is None else event.value
+        value = resolve_scalar(event.value) if not event.style else event.value
         return Scalar(value=value, start=start, end=end)
 
     def _block_scalar_end(self, start: int, end: int) -> int:
@@ -157,7 +145,7 @@ class _Parser:
 
     def _sequence(self, event: SequenceStartEvent, *, depth: int) -> Sequence:
         items: list[Node] = []
-        end = self._start(event)
+        end = _start(event)
         while not isinstance(following := next(self._events), SequenceEndEvent):
             dash = _DASH.match(self._source.text, end)
             items.append(self._node(following, depth=depth, start_min=dash.end() if dash else end))
@@ -166,8 +154,8 @@ class _Parser:
         return Sequence(
             items=tuple(items),
             is_flow=is_flow,
-            start=self._start(event),
-            end=self._end(following) if is_flow else end,
+            start=_start(event),
+            end=_end(following) if is_flow else end,
             size=1 + sum(item.size for item in items),
             height=1 + max((item.height for item in items), default=0),
         )
@@ -176,7 +164,7 @@ class _Parser:
         entries: dict[str, Entry] = {}
         merged: list[Mapping] = []
         values: list[Node] = []
-        end = self._start(event)
+        end = _start(event)
         while not isinstance(following := next(self._events), MappingEndEvent):
             entry = self._entry(following, depth=depth)
             if self._source.text[entry.key.start : entry.key.end] == "<<":
@@ -192,15 +180,15 @@ class _Parser:
             entries=tuple(entries.values()),
             merged=tuple(merged),
             is_flow=is_flow,
-            start=self._start(event),
-            end=self._end(following) if is_flow else end,
+            start=_start(event),
+            end=_end(following) if is_flow else end,
             size=1 + sum(1 + value.size for value in values),
             height=1 + max((value.height for value in values), default=0),
         )
 
     def _entry(self, event: Event, *, depth: int) -> Entry:
         self._refuse_tag(event)
-        start, end = self._start(event), self._end(event)
+        start, end = _start(event), _end(event)
         if not isinstance(event, ScalarEvent) or event.anchor is not None or start == end:
             raise self._error(
                 event, "this cannot be a key", "A key is plain text, followed by a colon."
@@ -270,7 +258,7 @@ class _Parser:
 
     def _expect(self, kind: type[Event]) -> None:
         event = next(self._events)
-        assert isinstance(event, kind), event  # noqa: S101 - ruamel.yaml guarantees it
+        assert isinstance(event, kind), event  # noqa: S101 - libyaml guarantees it
 
     def _error(self, event: Event, message: str, hint: str) -> ConfigurationError:
-        return self._source.error(self._start(event), message, hint=hint, code="yaml")
+        return self._source.error(_start(event), message, hint=hint, code="yaml")

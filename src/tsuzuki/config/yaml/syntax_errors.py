@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.reader import ReaderError
+from yaml import MarkedYAMLError, YAMLError
+from yaml.reader import ReaderError
 
 from tsuzuki.config.yaml.source import Source
 from tsuzuki.model.errors import ConfigurationError
@@ -26,7 +26,7 @@ _INDENTATION = "Give every key of one mapping, and every '-' of one list, the sa
 
 _TRANSLATIONS = (
     _Translation(
-        pattern=r"'\\t'",
+        pattern="found a tab character",
         message="a tab is used for indentation",
         hint="Indent with spaces.",
     ),
@@ -36,7 +36,7 @@ _TRANSLATIONS = (
         hint=_QUOTE,
     ),
     _Translation(
-        pattern="mapping values are not allowed here",
+        pattern="mapping values are not allowed",
         message="a ': ' is not expected here",
         hint=f"If the colon belongs to the text: {_QUOTE.lower()} Otherwise check the indentation.",
     ),
@@ -47,12 +47,17 @@ _TRANSLATIONS = (
         at_context=True,
     ),
     _Translation(
-        pattern="expected <block end>",
+        pattern="found no key before ':'",
+        message="a key is missing before this colon",
+        hint="Write the key, or put the text in quotes if the colon belongs to it.",
+    ),
+    _Translation(
+        pattern=r"did not find expected (key|'-' indicator)",
         message="this line does not fit the lines above it",
         hint=_INDENTATION,
     ),
     _Translation(
-        pattern="sequence entries are not allowed here",
+        pattern="sequence entries are not allowed",
         message="a list cannot begin here",
         hint=_INDENTATION,
     ),
@@ -63,13 +68,13 @@ _TRANSLATIONS = (
         at_context=True,
     ),
     _Translation(
-        pattern="expected ',' or",
+        pattern="did not find expected ',' or",
         message="the bracket that opens here is not closed properly",
         hint="Put commas between the parts and close it with the same kind of bracket.",
         at_context=True,
     ),
     _Translation(
-        pattern="expected the node content",
+        pattern="did not find expected node content",
         message="a value is missing here",
         hint="Close every bracket, and put something between two commas.",
     ),
@@ -84,15 +89,27 @@ _TRANSLATIONS = (
 def syntax_error(problem: YAMLError, source: Source) -> ConfigurationError:
     """Translate the parser's `problem` into an error with message, place and hint."""
     if isinstance(problem, ReaderError):
+        before = source.text.encode()[: problem.position].decode()  # libyaml counts bytes here
         return source.error(
-            problem.position,
+            len(before),
             f"the file holds a control character (0x{problem.character:02x})",
             hint='Remove it; in double quotes it can be written as an escape, like "\\x1b".',
             code="yaml",
         )
-    found = _translate(str(getattr(problem, "problem", None) or problem))
+    found = _translate(_message(problem, source))
     offset = min(_offset(problem, at_context=found.at_context), len(source.text))
     return source.error(offset, found.message, hint=found.hint, code="yaml")
+
+
+def _message(problem: YAMLError, source: Source) -> str:
+    """The parser's message, made exact where the next character says more than the parser does."""
+    message = str(getattr(problem, "problem", None) or problem)
+    following = source.text[_offset(problem, at_context=False) :][:1]
+    if following == "\t":
+        return "found a tab character"
+    if following == ":" and "expected key" in message:
+        return "found no key before ':'"
+    return message
 
 
 def _translate(message: str) -> _Translation:

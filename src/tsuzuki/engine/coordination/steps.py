@@ -8,7 +8,7 @@ longer than that.
 from collections.abc import Callable
 
 from tsuzuki.engine.coordination.protocol import Coordination, heartbeat_ttl_seconds
-from tsuzuki.engine.wakeups.wakeup import ProcessWakeUps
+from tsuzuki.engine.wakeups import ProcessWakeUps
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store.wakeups.listeners import Listener

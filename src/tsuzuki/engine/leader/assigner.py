@@ -11,16 +11,14 @@ Used by the leader's thread, and by the worker's of the same process to fill slo
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import Protocol
+from contextlib import contextmanager
 
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination
 from tsuzuki.engine.leader.bulk_canceler import KnownCancels
 from tsuzuki.engine.leader.group_search import GroupSearch
-from tsuzuki.engine.leader.placement import Placement
-from tsuzuki.engine.leader.selection import Selection
-from tsuzuki.engine.worker.local_leader import NOT_REFILLED, Refill, Refilled, Starting
-from tsuzuki.engine.worker.local_start import LocalStart
+from tsuzuki.engine.leader.placement import Placement, Selection
+from tsuzuki.engine.local_start import NOT_REFILLED, LocalStart, Refilled, load_tasks
+from tsuzuki.engine.task import Task
 from tsuzuki.model.job import Job, JobEdition
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store import jobs
@@ -60,16 +58,6 @@ HEARTBEATS_MISSED_MAX = 2
 wait until it is silent for `worker_ttl_seconds`."""
 
 
-class LocalWorker(Protocol):
-    """The worker of this process."""
-
-    @property
-    def worker_id(self) -> str: ...
-
-    def local_start(self) -> AbstractContextManager[LocalStart]:
-        """Around the transaction that assigns runs to it; what it starts is adopted after the commit."""
-
-
 class Assigner:
     def __init__(
         self,
@@ -77,11 +65,12 @@ class Assigner:
         database: Database,
         settings: Callable[[], EngineSettings] = EngineSettings,
         coordination: Coordination | None = None,
-        local_worker: LocalWorker | None = None,
+        local_start: LocalStart | None = None,
     ) -> None:
+        """`local_start` is for the worker of this process, if it works."""
         self._database = database
         self._settings = settings
-        self._local_worker = local_worker
+        self._local_start = local_start or LocalStart(clock=database.clock)
         self._coordination = coordination or NoCoordination()
         self._lock = threading.Lock()
         """Held while runs are placed and until that is committed."""
@@ -126,8 +115,8 @@ class Assigner:
         chosen = self._without_reserved(chosen)
         if not chosen:
             return 0
-        with self._local_start() as local, self._database.write() as connection:
-            assigned = self._assign(connection, local, term, chosen)
+        with self._local_start.starting() as started, self._database.write() as connection:
+            assigned = self._assign(connection, started, term, chosen)
         self._after_commit(chosen, assigned)
         return len(assigned)
 
@@ -136,7 +125,7 @@ class Assigner:
         or 0 if that one is blocked, its job is not known yet, or a bulk cancel is carried out."""
         with (
             self._lock,
-            self._local_start() as local,
+            self._local_start.starting() as started,
             self._database.statement() as connection,
         ):
             found = capacity.load_with_first_due(
@@ -151,65 +140,64 @@ class Assigner:
             if worker_id is None:
                 return 0
             chosen = [Assignment(due.ref, worker_id)]
-            assigned = self._assign(connection, local, term, chosen)
+            assigned = self._assign(connection, started, term, chosen)
         self._after_commit(chosen, assigned)
         return len(assigned)
 
     @contextmanager
-    def refilling(self, term: Term, starting: Starting) -> Iterator[Refill]:
-        """Around a transaction in which our own worker stores ends, to place runs in it too. It does so only if runs
+    def refilling(self, connection: Connection, term: Term) -> Iterator[Refilled]:
+        """Place runs in a transaction in which our own worker has stored ends; left after its commit. Only if runs
         wait and no slot was free after the last round; and not while a round is under way, which will see the ends or
         be followed by another.
 
-        The lock is taken by `refill`, and kept until the commit. It is never waited for: the transaction holds rows,
-        on SQLite the whole file, that a round may wait for."""
-        chosen: list[Assignment] = []
-        assigned: set[int] = set()
-        with ExitStack() as until_committed:
-
-            def refill(connection: Connection) -> Refilled:
-                may_refill = self.is_full and not self._is_front_blocked()
-                if not (may_refill and self._lock.acquire(blocking=False)):
-                    return NOT_REFILLED
-                until_committed.callback(self._lock.release)
-                if self._cancels.active:
-                    return NOT_REFILLED
-                local = until_committed.enter_context(starting())
-                chosen.extend(self._choose_from_front(connection))
-                assigned.update(self._assign(connection, local, term, chosen))
-                return Refilled(len(assigned), self.is_full and len(assigned) == len(chosen))
-
-            yield refill
-            self._forget_and_wake(chosen, assigned)
+        The lock is kept until the commit. It is never waited for: the transaction holds rows, on SQLite the whole
+        file, that a round may wait for."""
+        may_refill = self.is_full and not self._is_front_blocked()
+        if not (may_refill and self._lock.acquire(blocking=False)):
+            yield NOT_REFILLED
+            return
+        try:
+            if self._cancels.active:
+                yield NOT_REFILLED
+                return
+            with self._local_start.starting(wakes=False) as started:
+                chosen = self._choose_from_front(connection)
+                assigned = self._assign(connection, started, term, chosen)
+                yield Refilled(len(assigned), self.is_full and len(assigned) == len(chosen))
+                self._forget_and_wake(chosen, assigned)
+        finally:
+            self._lock.release()
 
     def _heard_within_seconds(self) -> float:
         return self._settings().heartbeat_interval_seconds * HEARTBEATS_MISSED_MAX
 
-    def _local_start(self) -> AbstractContextManager[LocalStart | None]:
-        return self._local_worker.local_start() if self._local_worker else nullcontext()
-
     def _assign(
         self,
         connection: AnyConnection,
-        local: LocalStart | None,
+        started: list[Task],
         term: Term,
         chosen: Sequence[Assignment],
     ) -> frozenset[int]:
-        ours = [run for run, worker_id in chosen if local and worker_id == local.worker_id]
-        seen = self._cancels.confirmed
-        started = (
-            local.start(connection, ours, term=term, known=self._jobs, bulk_cancels=seen)
-            if local
-            else NOTHING
-        )
-        if len(ours) == len(chosen):
-            return started
-        others = [one for one in chosen if not local or one.worker_id != local.worker_id]
+        """Assign these runs, and start those of the worker of our own process in the same statement: they are added
+        to `started`. Returns which moved: none if a bulk cancel was confirmed since they were chosen."""
+        own, seen = self._local_start.worker_id, self._cancels.confirmed
+        ours = [run for run, worker_id in chosen if worker_id == own]
+        others = [one for one in chosen if one.worker_id != own]
+        moved = NOTHING
+        if own is not None and ours:
+            orders = moves.assign_and_start(
+                connection, term=term, worker_id=own, runs=ours, bulk_cancels=seen
+            )
+            wanted = [orders[run.id] for run in ours if run.id in orders]
+            started += load_tasks(connection, wanted, self._jobs)
+            moved = frozenset(orders)
+        if not others:
+            return moved
         assigned = moves.assign(connection, term=term, assignments=others, bulk_cancels=seen)
         if assigned:
             workers = {worker_id for run, worker_id in others if run.id in assigned}
             channels.notify(connection, *workers)
-        return started | assigned
+        return moved | assigned
 
     def _after_commit(self, chosen: Sequence[Assignment], assigned: frozenset[int]) -> None:
         self._coordination.release({run.id for run, _ in chosen} - assigned)
@@ -217,9 +205,8 @@ class Assigner:
 
     def _forget_and_wake(self, chosen: Sequence[Assignment], assigned: Collection[int]) -> None:
         self._groups.forget({run.id for run, _ in chosen})
-        own = self._local_worker.worker_id if self._local_worker else None
         workers = {worker_id for run, worker_id in chosen if run.id in assigned}
-        self._coordination.wake(workers - {own})
+        self._coordination.wake(workers - {self._local_start.worker_id})
 
     def _without_reserved(self, chosen: Sequence[Assignment]) -> list[Assignment]:
         """Without runs that are just being assigned to another worker. A hint that saves a lost statement:

@@ -10,13 +10,14 @@ from datetime import datetime
 from random import Random
 
 from tsuzuki.engine.coordination.protocol import Coordination
-from tsuzuki.engine.leader.assigner import Assigner, LocalWorker
+from tsuzuki.engine.leader.assigner import Assigner
 from tsuzuki.engine.leader.bulk_canceler import BulkCanceler, KnownCancels
 from tsuzuki.engine.leader.canceler import Canceler
 from tsuzuki.engine.leader.event_intake import EventIntake
 from tsuzuki.engine.leader.planner import Planned, Planner
 from tsuzuki.engine.leader.rescuer import Rescued, Rescuer
 from tsuzuki.engine.leader.silence_guard import SilenceGuard
+from tsuzuki.engine.local_start import LocalStart
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store import leader_poll
 from tsuzuki.store.leader_poll import LeaderPoll
@@ -75,7 +76,7 @@ class Leader:
         settings: Callable[[], EngineSettings],
         random: Random,
         coordination: Coordination,
-        local_worker: LocalWorker | None = None,
+        local_start: LocalStart | None = None,
         silence_guard: SilenceGuard | None = None,
     ) -> None:
         self._database = database
@@ -95,7 +96,7 @@ class Leader:
             database=database,
             settings=settings,
             coordination=coordination,
-            local_worker=local_worker,
+            local_start=local_start,
         )
         self._silence_guard = silence_guard or SilenceGuard(clock=database.clock, settings=settings)
         self._planned_for: tuple[object, ...] | None = None

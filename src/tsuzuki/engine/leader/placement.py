@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tsuzuki.model.abilities import Needs
 from tsuzuki.model.job import Job, JobSpec
 from tsuzuki.store.runs.capacity import Capacity, WorkerCapacity
+from tsuzuki.store.runs.moves import Assignment
 from tsuzuki.store.runs.queue import DueRun
 
 
@@ -200,3 +201,31 @@ def _may_have(worker: WorkerCapacity, spec: JobSpec, needs: Needs) -> bool:
     if worker.abilities is not None and worker.abilities.lack(needs) is not None:
         return False
     return worker.only_job in (None, spec.name) and spec.tags <= worker.tags
+
+
+class Selection:
+    """The runs that one round assigns: placed in the order of the queue, up to the number of free slots. A run may be
+    offered again by a later query of the round: each is placed once."""
+
+    def __init__(self, placement: Placement, *, wanted_max: int) -> None:
+        self.placement = placement
+        self.free_slots = placement.free_slots()
+        self.assignments: list[Assignment] = []
+        self._wanted = min(self.free_slots, wanted_max)
+        self._seen: set[int] = set()
+
+    @property
+    def wants_more(self) -> bool:
+        return len(self.assignments) < self._wanted
+
+    def place(self, found: Sequence[DueRun]) -> None:
+        seen = self._seen
+        for run in found:
+            if not self.wants_more:
+                return
+            if run.ref.id in seen:
+                continue
+            seen.add(run.ref.id)
+            worker_id = self.placement.place(run)
+            if worker_id is not None:
+                self.assignments.append(Assignment(run.ref, worker_id))

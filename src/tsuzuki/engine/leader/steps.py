@@ -13,8 +13,7 @@ from tsuzuki.engine.leader.lease import Lease
 from tsuzuki.engine.log import log
 from tsuzuki.engine.metrics import Metrics
 from tsuzuki.engine.settings_cache import SettingsCache
-from tsuzuki.engine.wakeups.listener import WakeUpListener
-from tsuzuki.engine.wakeups.wakeup import WakeUp
+from tsuzuki.engine.wakeups import WakeUp, WakeUpListener
 from tsuzuki.store.leadership import Term
 
 ARCHIVE_INTERVAL_SECONDS = 60.0

@@ -1,4 +1,5 @@
-"""Stores how runs ended, with what follows from it, in the worker's transaction.
+"""How runs end here: the outcome of an execution becomes one move, and is stored with what follows from it in the
+worker's transaction.
 
 No end waits for a locked row: a handler that was given up may hold its run's row in a transaction of its own for long,
 and the worker's other runs must go on. The worker keeps such an end and tries again.
@@ -7,20 +8,26 @@ and the worker's other runs must go on. The worker keeps such an end and tries a
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from tsuzuki.engine.failures import note_failures
-from tsuzuki.engine.outcome import Outcome
+from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
 from tsuzuki.engine.retries import retry_for, store_retries
 from tsuzuki.engine.task import Task
-from tsuzuki.engine.worker.run_end import retry_after_of
-from tsuzuki.model.states import RunState
+from tsuzuki.model.run_limits import cut_error
+from tsuzuki.model.states import Reason, RunState
+from tsuzuki.model.visible_text import neutralise
 from tsuzuki.store.runs import moves, ownership
 from tsuzuki.store.runs.moves import RunEnd
 from tsuzuki.store.sql.database import Connection
 
 RETRIED_STATES = frozenset({RunState.FAILED, RunState.TIMED_OUT})
 """Ends that are noted as failures, and may be retried."""
+
+ERROR_LINE_LENGTH_MAX = 200
+
+RETRY_AFTER_MAX_SECONDS = 366 * 86_400.0
+"""Upper bound of a retry delay that a handler asks for: 366 days."""
 
 
 class Ended(NamedTuple):
@@ -42,6 +49,47 @@ class Finished(NamedTuple):
     refused: list[Ended]
     locked: list[Ended]
     retries: int
+
+
+def run_end_of(task: Task, outcome: Outcome) -> RunEnd | None:
+    """The end of the run for this outcome; None if this worker does not own the run any more."""
+    match outcome:
+        case Succeeded(result=result):
+            return RunEnd(run=task.started, state=RunState.SUCCEEDED, result=result)
+        case Failed(reason=reason, error=error, result=result):
+            return RunEnd(
+                run=task.started,
+                state=RunState.FAILED,
+                reason=reason,
+                error=cut_error(error),
+                result=result,
+            )
+        case Stopped(cause=cause):
+            return _end_of_stopped(task, cause)
+        case _:
+            assert_never(outcome)
+
+
+def _end_of_stopped(task: Task, cause: StopCause) -> RunEnd | None:
+    match cause:
+        case StopCause.FENCED:
+            return None
+        case StopCause.CANCELED:
+            return RunEnd(run=task.started, state=RunState.CANCELED, reason=Reason.OPERATOR)
+        case StopCause.REPLACED:
+            return RunEnd(run=task.started, state=RunState.CANCELED, reason=Reason.REPLACED)
+        case StopCause.TIMEOUT:
+            error = f"it ran longer than {task.spec.timeout_seconds} s"
+            state, reason = RunState.TIMED_OUT, Reason.TIMEOUT
+        case StopCause.SHUTDOWN:
+            error = "its worker was shut down"
+            state, reason = RunState.FAILED, Reason.WORKER_SHUTDOWN
+        case StopCause.NOT_CONFIRMED:
+            error = "its worker could not confirm in time that it may go on"
+            state, reason = RunState.FAILED, Reason.NOT_CONFIRMED
+        case _:
+            assert_never(cause)
+    return RunEnd(run=task.started, state=state, reason=reason, error=error)
 
 
 def finish(
@@ -83,3 +131,18 @@ def finish(
         ),
     )
     return Finished(accepted, refused, locked, retries)
+
+
+def error_line(end: RunEnd, hide_secrets: Callable[[str], str]) -> str | None:
+    """The first line of its error, for a log: short, without secrets and harmless on a terminal."""
+    first = next(iter((end.error or "").strip().splitlines()), "")
+    return neutralise(hide_secrets(first)[:ERROR_LINE_LENGTH_MAX]) or None
+
+
+def retry_after_of(outcome: Outcome) -> float | None:
+    """The retry delay that a server asked for, if it is a valid one: handlers pass on unchecked what the
+    server sent, and one bad value must not keep the ends of all other runs from being stored."""
+    seconds: object = outcome.retry_after_seconds if isinstance(outcome, Failed) else None
+    if not isinstance(seconds, int | float) or not seconds > 0:
+        return None
+    return min(float(seconds), RETRY_AFTER_MAX_SECONDS)

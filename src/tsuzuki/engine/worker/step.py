@@ -4,9 +4,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from tsuzuki.engine.local_start import NOT_REFILLED, Refilled
 from tsuzuki.engine.outcome import StopCause
 from tsuzuki.engine.task import Task
-from tsuzuki.engine.worker.local_leader import NOT_REFILLED, Refilled
 from tsuzuki.engine.worker.output_buffer import BufferedOutput
 from tsuzuki.model.states import RunState
 from tsuzuki.store.runs.moves import RunEnd

@@ -11,16 +11,14 @@ from collections.abc import Callable
 from random import Random
 
 from tsuzuki.engine.coordination.protocol import Coordination
-from tsuzuki.engine.leader.lease import Lease
 from tsuzuki.engine.log import is_enabled_for, log
 from tsuzuki.engine.metrics import Metrics
 from tsuzuki.engine.outcome import StopCause
 from tsuzuki.engine.settings_cache import SettingsCache
-from tsuzuki.engine.wakeups.listener import WakeUpListener
-from tsuzuki.engine.wakeups.wakeup import ProcessWakeUps
+from tsuzuki.engine.wakeups import ProcessWakeUps, WakeUpListener
+from tsuzuki.engine.worker.finishing import error_line
 from tsuzuki.engine.worker.heartbeat import Heartbeat, HeartbeatResult
 from tsuzuki.engine.worker.identity import WorkerIdentity
-from tsuzuki.engine.worker.run_end import error_line
 from tsuzuki.engine.worker.step import WorkerStep
 from tsuzuki.engine.worker.worker import Worker
 from tsuzuki.model.clock import Clock
@@ -53,7 +51,6 @@ class WorkerSteps:
         *,
         worker: Worker,
         heartbeat: Heartbeat,
-        lease: Lease,
         coordination: Coordination,
         settings: SettingsCache,
         metrics: Metrics,
@@ -67,7 +64,6 @@ class WorkerSteps:
     ) -> None:
         self._worker = worker
         self._heartbeat = heartbeat
-        self._lease = lease
         self._coordination = coordination
         self._settings = settings
         self._metrics = metrics
@@ -193,7 +189,7 @@ class WorkerSteps:
         # A refused end frees a slot too: it may be one that was stored, and the reply lost.
         if (step.ended and not step.refilled.is_full) or step.refused or step.lost:
             self._wakeups.leader.wake()
-            if self._lease.term is None:
+            if not self._worker.local_start.leads:
                 self._coordination.wake({Channel.LEADER})
 
     # --- detached, and back ---------------------------------------------------------------------

@@ -2,12 +2,12 @@
 
 `tick` is one bounded step with at most one transaction: write buffered output, finish what ended (with its
 retry), start what is assigned to us, or have the leader of our own process assign what comes next
-(`local_leader`). A slot is free only after the database has accepted the end. A run whose end it refuses is not
+(`engine/local_start`). A slot is free only after the database has accepted the end. A run whose end it refuses is not
 ours any more: it is stopped, and nothing is written for it.
 
-Every run that is RUNNING in our name enters the slots through one queue, `_adopted_next`, and by the
-worker's own thread: what we started, what the leader of our own process started for us (`local_start`), and
-what we find again after a lost reply.
+Every run that is RUNNING in our name enters the slots through one queue, `LocalStart.queue`, and by the
+worker's own thread: what we started, what the leader of our own process started for us, and what we find again after a
+lost reply.
 
 An error that is not about reaching the database may be due to one run's values: then each run is stored in a
 transaction of its own (`storing_singly`).
@@ -17,21 +17,17 @@ ends that were accepted are not accepted twice, and runs that were started in ou
 may still be under way by then, so for a while every poll reconciles.
 """
 
-import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, nullcontext
 from random import Random
 
+from tsuzuki.engine.local_start import LocalStart, load_tasks
 from tsuzuki.engine.outcome import Outcome, StopCause
 from tsuzuki.engine.task import Executor, Task
-from tsuzuki.engine.worker.finishing import Ended, finish
+from tsuzuki.engine.worker.finishing import Ended, finish, run_end_of
 from tsuzuki.engine.worker.identity import WorkerIdentity, register
-from tsuzuki.engine.worker.local_leader import LocalLeader, NoLocalLeader, Refill
-from tsuzuki.engine.worker.local_start import LocalStart, load_tasks
 from tsuzuki.engine.worker.output_buffer import BufferedOutput, OutputBuffer, write_output
-from tsuzuki.engine.worker.ownership_check import to_stop
-from tsuzuki.engine.worker.run_end import run_end_of
 from tsuzuki.engine.worker.run_io import WorkerRunIO
 from tsuzuki.engine.worker.slots import Slots
 from tsuzuki.engine.worker.step import WorkerStep
@@ -42,17 +38,15 @@ from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import WorkOrder
 from tsuzuki.model.settings import EngineSettings
+from tsuzuki.model.states import Reason
 from tsuzuki.store import jobs, workers
-from tsuzuki.store.runs import moves, ownership
+from tsuzuki.store.runs import cancel_requests, moves, ownership
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import Channel
 
 RUN_ENDS_MAX = 500
 """Ends per transaction."""
-
-RECONCILE_SECONDS = 30.0
-"""How long after a lost reply the database may still commit what we sent."""
 
 REFILL_ENDS_MAX = 64
 """So many ends at most share a transaction with what is assigned next: it must be short."""
@@ -64,7 +58,7 @@ GATHER_ENDS_MAX = 32
 
 class Worker:
     """Not thread-safe but for `on_outcome`, which executions call from their own threads, `stop_all`,
-    `on_detached` and `stop_accepting`, and `local_start`, which is the leader's."""
+    `on_detached` and `stop_accepting`."""
 
     def __init__(
         self,
@@ -88,8 +82,12 @@ class Worker:
         self._settings = settings
         self._wake = wake
         self._abilities = abilities
-        self.leader: LocalLeader = NoLocalLeader()
-        """Of this process, if it may lead."""
+        self.local_start = LocalStart(
+            clock=clock,
+            worker_id=lambda: self.identity.id if self.accepting else None,
+            wake=wake,
+        )
+        """Shared with the leader of this process, if it may lead."""
         self.output = OutputBuffer(clock=clock, settings=settings, wake=wake)
         self.run_io = WorkerRunIO(
             database=database, output=self.output, worker_id=lambda: self.identity.id
@@ -97,12 +95,8 @@ class Worker:
         self._slots = Slots(
             executor=executor, run_io=self.run_io, on_outcome=self.on_outcome, clock=clock
         )
-        self._adopted_next: deque[Task] = deque()
         self._being_started = 0
         """So many runs at most are RUNNING in our name once the transaction that is under way is committed."""
-        self._local_start_lock = threading.Lock()
-        """Held from a statement of the leader that starts runs for us until they are in the queue; and by
-        code that must not miss them: to change our id, to stop accepting, to reconcile."""
         self._outcomes: deque[tuple[Task, Outcome]] = deque()
         self._outcomes_wanted = 1
         """How many are worth a wake-up."""
@@ -110,8 +104,6 @@ class Worker:
         self.locked_ends: frozenset[int] = frozenset()
         """Those of them whose row another transaction holds: tried again after a while."""
         self._jobs: dict[int, Job] = {}
-        self._must_reconcile = False
-        self._reconcile_until = 0.0
 
     @property
     def worker_id(self) -> str:
@@ -119,7 +111,7 @@ class Worker:
 
     @property
     def running(self) -> int:
-        return len(self._slots) + len(self._adopted_next) + self._being_started
+        return len(self._slots) + len(self.local_start.queue) + self._being_started
 
     @property
     def free(self) -> int:
@@ -134,7 +126,7 @@ class Worker:
     def reregister(self, identity: WorkerIdentity, works_by: EngineSettings | None = None) -> bool:
         """Join under a new id, after having been detached. False, and nothing has changed, if anything
         still runs: the leader may have started something in our name at the last moment."""
-        with self._local_start_lock:
+        with self.local_start.lock:
             if self.running:
                 return False
             with self._database.write() as connection:
@@ -153,7 +145,7 @@ class Worker:
 
     def stop_accepting(self) -> None:
         """Start nothing new from now on, and leave when what runs has ended: written with the next poll."""
-        with self._local_start_lock:
+        with self.local_start.lock:
             self._is_draining = True
             self.accepting = False
 
@@ -184,37 +176,14 @@ class Worker:
         """Stop every execution, also those that are just starting. Their outcomes come in as usual."""
         self._slots.stop_all(cause, at_once=at_once)
 
-    @contextmanager
-    def local_start(self) -> Iterator[LocalStart]:
-        """Around the transaction in which the leader of this process assigns runs; those it starts for us
-        are adopted after the commit."""
-        try:
-            with self._locked_start() as local:
-                yield local
-        except BaseException:
-            self._wake()
-            raise
-        if local.tasks:
-            self._wake()
-
-    @contextmanager
-    def _locked_start(self) -> Iterator[LocalStart]:
-        with self._local_start_lock:
-            local = LocalStart(self.identity.id if self.accepting else None)
-            try:
-                yield local
-            except BaseException:
-                self._on_unknown_commit()
-                raise
-            self._adopted_next.extend(local.tasks)
-
     # --- the step -------------------------------------------------------------------------------
 
     def tick(self, *, poll: bool = True) -> WorkerStep:
         """One step: adopt what is in the queue, or else one transaction. `poll` also starts what is
         assigned to us, and checks that what we run is still ours."""
         self._slots.stop_overdue()
-        if self._adopted_next:
+        local = self.local_start
+        if local.queue:
             return WorkerStep(started=self._adopt())
         step = WorkerStep()
         taken = len(self._slots)
@@ -222,22 +191,14 @@ class Worker:
         # A slot that is free without an end (its run was taken from us) may be assigned again already.
         poll = poll or len(self._slots) < taken
         output = self.output.take()
-        reconciles = self._must_reconcile or (poll and self._may_be_unconfirmed())
+        reconciles = local.must_reconcile or (poll and local.may_be_unconfirmed())
         if not (ends or output or poll or reconciles):
             return step
         try:
-            with (
-                nullcontext() if reconciles else self._refilling(ends) as refill,
-                self._local_start_lock if reconciles else nullcontext(),
-            ):
-                try:
-                    self._transact(
-                        step, ends, output, poll=poll, reconciles=reconciles, refill=refill
-                    )
-                finally:
-                    self._being_started = 0
+            with local.lock if reconciles else nullcontext():
+                self._transact(step, ends, output, poll=poll, reconciles=reconciles)
         except BaseException as problem:
-            self._on_unknown_commit()
+            local.note_unknown_commit()
             if isinstance(problem, Unreachable) or not isinstance(problem, Exception):
                 self.output.put_back(output)
                 raise
@@ -251,7 +212,7 @@ class Worker:
 
     def has_adoptions(self) -> bool:
         """Whether runs are RUNNING in our name that do not execute yet."""
-        return bool(self._adopted_next)
+        return bool(self.local_start.queue)
 
     def seconds_to_next_deadline(self) -> float | None:
         """When `tick` must be called again because a run times out."""
@@ -267,7 +228,7 @@ class Worker:
         """If a run has ended, let others end, so that they share a transaction: until all have, or enough, and only
         for a moment. `wait` waits for our wake-up, at most so many seconds."""
         wanted = min(len(self._slots) - len(self._unsaved), GATHER_ENDS_MAX)
-        if self._adopted_next or not 0 < len(self._outcomes) < wanted:
+        if self.local_start.queue or not 0 < len(self._outcomes) < wanted:
             return
         self._outcomes_wanted = wanted
         if len(self._outcomes) < wanted:
@@ -276,10 +237,10 @@ class Worker:
 
     def _adopt(self) -> list[Task]:
         """Execute every run in the queue. They leave it afterwards, so that `running` never misses one."""
-        adopted = [self._adopted_next[i] for i in range(len(self._adopted_next))]
+        adopted = [self.local_start.queue[i] for i in range(len(self.local_start.queue))]
         self._slots.start(adopted)
         for _ in adopted:
-            self._adopted_next.popleft()
+            self.local_start.queue.popleft()
         return adopted
 
     # --- inside the transaction -----------------------------------------------------------------
@@ -292,33 +253,36 @@ class Worker:
         *,
         poll: bool,
         reconciles: bool,
-        refill: Refill | None,
     ) -> None:
-        started: list[Task] = []
-        with self._database.write() as connection:
-            step.unwritten = write_output(connection, output, worker_id=self.identity.id)
-            self._finish(connection, ends, step)
+        """The transaction of a step. What is started is in the queue after its commit."""
+        try:
+            with ExitStack() as until_committed, self._database.write() as connection:
+                self._store_results(connection, step, ends, output)
+                started = self._reconcile(connection) if reconciles else []
+                if poll:
+                    step.stopped = self._check_ownership(connection)
+                started += self._start_or_decline(connection, step, poll=poll, found=len(started))
+                if not reconciles and self._may_refill(step, ends):
+                    refilling = self.local_start.refilling(connection)
+                    step.refilled = until_committed.enter_context(refilling)
+                if step.ended and not self.local_start.leads:
+                    channels.notify(connection, Channel.LEADER)
             if reconciles:
-                started += self._reconcile(connection)
-            if poll and self._slots:
-                going_on = [t for t in self._slots.tasks() if t.started.id not in self._unsaved]
-                step.stopped = to_stop(connection, going_on, worker_id=self.worker_id)
-            free = self.free + len(step.ended) + len(step.refused) - len(started)
-            if not self.accepting and poll:
-                self._decline(connection)
-            elif self.accepting and free > 0 and (poll or not self.leader.leads):
-                started += self._start_assigned(connection, free)
-            if refill and self.accepting and (step.ended or step.refused):
-                step.refilled = refill(connection)
-            if step.ended and not self.leader.leads:
-                channels.notify(connection, Channel.LEADER)
-        if reconciles:
-            self._must_reconcile = False
-        step.polled = poll
-        self._adopted_next.extend(started)
+                self.local_start.must_reconcile = False
+            step.polled = poll
+            self.local_start.queue.extend(started)
+        finally:
+            self._being_started = 0
 
-    def _finish(self, connection: Connection, ends: Sequence[Ended], step: WorkerStep) -> None:
+    def _store_results(
+        self,
+        connection: Connection,
+        step: WorkerStep,
+        ends: Sequence[Ended],
+        output: BufferedOutput,
+    ) -> None:
         """Lines and progress of a run are stored before its end, so while they cannot be, the end waits too."""
+        step.unwritten = write_output(connection, output, worker_id=self.identity.id)
         step.locked = frozenset(step.unwritten.run_ids)
         finished = finish(
             connection,
@@ -332,6 +296,45 @@ class Worker:
         step.refused = [one.task for one in finished.refused]
         step.locked |= {one.run_id for one in finished.locked}
         step.retries = finished.retries
+
+    def _check_ownership(self, connection: Connection) -> list[tuple[Task, StopCause]]:
+        """What executes here and is to be stopped, with the cause.
+
+        A run is lost when an operator canceled it, when the leader replaced it, or when the leader failed it because
+        this worker was silent. The worker then stops it, and writes nothing for it. If its handler held its row at that
+        moment, the cancel is only requested: the worker stops it, and stores that it was canceled."""
+        tasks = [task for task in self._slots.tasks() if task.started.id not in self._unsaved]
+        believed = [task.started for task in tasks]
+        worker_id = self.worker_id
+        if not believed or ownership.owns_exactly(connection, worker_id=worker_id, runs=believed):
+            return []
+        owned = ownership.still_owned(connection, worker_id=worker_id, runs=believed)
+        causes = {
+            run_id: StopCause.REPLACED if one.reason is Reason.REPLACED else StopCause.CANCELED
+            for run_id, one in cancel_requests.of_runs(connection, owned).items()
+        }
+        causes |= {run.id: StopCause.FENCED for run in believed if run.id not in owned}
+        return [(task, causes[task.started.id]) for task in tasks if task.started.id in causes]
+
+    def _start_or_decline(
+        self, connection: Connection, step: WorkerStep, *, poll: bool, found: int
+    ) -> list[Task]:
+        """Start what is assigned to us, as far as slots are free; or hand it back if we accept nothing any more. What
+        the leader of our own process assigns to us is started already: then only a poll looks. `found` runs that were
+        reconciled take a slot too."""
+        if not self.accepting:
+            if poll:
+                self._decline(connection)
+            return []
+        free = self.free + len(step.ended) + len(step.refused) - found
+        looks = poll or not self.local_start.leads
+        return self._start_assigned(connection, free) if looks and free > 0 else []
+
+    def _may_refill(self, step: WorkerStep, ends: Sequence[Ended]) -> bool:
+        """Only with few ends, for which a commit of its own would cost most; and not while an error may repeat: the
+        ends must be stored."""
+        is_simple = len(ends) <= REFILL_ENDS_MAX and not self.local_start.may_be_unconfirmed()
+        return is_simple and self.accepting and bool(step.ended or step.refused)
 
     def _store_singly(
         self, ends: Sequence[Ended], output: BufferedOutput, problem: Exception
@@ -352,18 +355,10 @@ class Worker:
     def _store(self, output: BufferedOutput, ends: Sequence[Ended]) -> WorkerStep:
         step = WorkerStep()
         with self._database.write() as connection:
-            step.unwritten = write_output(connection, output, worker_id=self.identity.id)
-            self._finish(connection, ends, step)
+            self._store_results(connection, step, ends, output)
             if step.ended:
                 channels.notify(connection, Channel.LEADER)
         return step
-
-    def _refilling(self, ends: Sequence[Ended]) -> AbstractContextManager[Refill | None]:
-        """Only with few ends, for which a commit of its own would cost most; and not while an error may repeat: the
-        ends must be stored."""
-        is_simple = 0 < len(ends) <= REFILL_ENDS_MAX and not self._may_be_unconfirmed()
-        may_refill = is_simple and self.accepting
-        return self.leader.refilling(self._locked_start) if may_refill else nullcontext()
 
     def _start_assigned(self, connection: Connection, free: int) -> list[Task]:
         assigned = ownership.assigned_to_worker(connection, worker_id=self.identity.id, limit=free)
@@ -374,7 +369,7 @@ class Worker:
 
     def _reconcile(self, connection: Connection) -> list[Task]:
         """After a lost reply: runs that were started in our name and are not here."""
-        queued = {task.started.id for task in self._adopted_next}
+        queued = {task.started.id for task in self.local_start.queue}
         unknown = [
             run
             for run in ownership.running_on_worker(connection, worker_id=self.identity.id)
@@ -430,10 +425,3 @@ class Worker:
         ids = [task.started.id for task in tasks]
         self._slots.release(ids)
         self.output.forget(ids)
-
-    def _on_unknown_commit(self) -> None:
-        self._must_reconcile = True
-        self._reconcile_until = self._clock.monotonic() + RECONCILE_SECONDS
-
-    def _may_be_unconfirmed(self) -> bool:
-        return self._clock.monotonic() < self._reconcile_until

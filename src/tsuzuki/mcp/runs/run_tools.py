@@ -35,7 +35,7 @@ def run_start(call: Call) -> ToolAnswer:
     )
     with told_next("job_list", {}):
         workspace_of(call.state).apply_file()
-        submission = application.runs.start(request)
+        submission = application.runs.submit(request, audited=True)
     try:
         view = application.runs.get(submission.run_id)
         facts = _facts(application, view, call.state.mask)

@@ -115,7 +115,8 @@ def _revisions_in(folder: Path) -> tuple[str, ...]:
 
 def _metadata_of(*modules: ModuleType) -> MetaData:
     """The one metadata to which all these modules add their tables."""
-    (metadata,) = {module.metadata for module in modules}
+    found: set[MetaData] = {module.metadata for module in modules}
+    (metadata,) = found
     return metadata
 
 

@@ -129,7 +129,9 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Read only. What it sees is a snapshot (SQLite), or one per statement (PostgreSQL). Never waits for a writer.
-        Raises `ReadTimedOut` if it takes longer than the caller's limit (`read_limit`)."""
+        Raises `ReadTimedOut` if it takes longer than the caller's limit (`read_limit`), and `DatabaseReplaced` instead
+        of reading a file that is gone: a caller that waits for a change would wait for ever."""
+        self.check_file()
         with (
             translate_errors(self.engine.url),
             self._reader.connect() as connection,
@@ -172,16 +174,17 @@ class Database:
             translate_errors(self.engine.url),
             self._exclusive(user),
             self.engine.connect() as connection,
+            self._on_its_file(connection),
         ):
             connection.execution_options(tsuzuki_write=True)
             with connection.begin():
                 self._on_lock_taken()
                 with self._held(user, connection):
                     yield connection
-                self.check_file()
+                self._check_file(connection)
                 if not self.is_sqlite:
                     postgresql.check_commit(connection.connection.driver_connection)
-            self.check_file()
+            self._check_file(connection)
             self._wake_watchers()
 
     @contextmanager
@@ -191,16 +194,17 @@ class Database:
         with translate_errors(self.engine.url), self._exclusive():
             connection = autocommit.take(self.engine)
             try:
-                if self.is_sqlite:
-                    sqlite.begin_write(connection.send)
-                    self._on_lock_taken()
-                with self._held(), postgresql.single_statement(connection):
-                    yield connection
-                if self.is_sqlite:
-                    self.check_file()
-                    connection.send("COMMIT")
-                    self.check_file()
-                    self._wake_watchers()
+                with self._on_its_file(connection):
+                    if self.is_sqlite:
+                        sqlite.begin_write(connection.send)
+                        self._on_lock_taken()
+                    with self._held(), postgresql.single_statement(connection):
+                        yield connection
+                    if self.is_sqlite:
+                        self._check_file(connection)
+                        connection.send("COMMIT")
+                        self._check_file(connection)
+                        self._wake_watchers()
             except BaseException as problem:
                 connection.discard(problem)
                 raise
@@ -220,10 +224,24 @@ class Database:
         return self._identity.problem if self._identity else None
 
     def check_file(self) -> None:
-        """Raise `DatabaseReplaced` if the file of an SQLite database is not the one that was opened. Called before a
-        commit, so that none goes to a file that is gone; and after it, before it is confirmed."""
+        """Raise `DatabaseReplaced` if the file of an SQLite database is not the one that was opened."""
         if self._identity is not None:
             self._identity.check()
+
+    def _check_file(self, connection: Connection | AutocommitConnection) -> None:
+        """The same, and the files beside it. Called before a commit, so that none goes to a file that is gone; and
+        after it, before it is confirmed."""
+        if self._identity is not None:
+            self._identity.check(connection.info)
+
+    @contextmanager
+    def _on_its_file(self, connection: Connection | AutocommitConnection) -> Iterator[None]:
+        """A file that was replaced may first be noticed by an error, such as a damaged page: the cause is raised."""
+        try:
+            yield
+        except DBAPIError:
+            self._check_file(connection)
+            raise
 
     @property
     def wal_bytes(self) -> int:

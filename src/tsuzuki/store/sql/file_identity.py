@@ -1,13 +1,24 @@
-"""Whether the path of an SQLite database still names the file that this process has open.
+"""Whether the path of an SQLite database still names the file that this process has open, and the paths beside it the
+write-ahead log and the memory that it shares with other processes.
 
 A file that is deleted or replaced (a restore, a `git clean`, a sync client) stays usable for those who have it open:
-what they commit is in no file that has a name. So device and inode are compared before and after every commit.
+what they commit is in no file that has a name. The log alone is enough for that: a backup that is copied over the
+database keeps its inode, and the old log is deleted. Without the shared memory two processes overwrite each other's
+commits in the log. So device and inode of all three are compared before and after every commit. SQLite itself deletes
+log and memory only when no connection to the database is open.
 """
 
 import os
 from contextlib import suppress
+from typing import Any
 
 from tsuzuki.model.errors import DatabaseReplaced
+
+BESIDE = "tsuzuki_files_beside"
+"""In the `info` of a connection: log and shared memory as it has opened them, by path."""
+
+
+SUFFIXES = ("-wal", "-shm")
 
 
 class FileIdentity:
@@ -26,17 +37,27 @@ class FileIdentity:
             ):  # a URI, or a file that we may not look at: it cannot be checked
                 self._opened = _identity(self._path)
 
-    def check(self) -> None:
-        """Raise `DatabaseReplaced` if the path names another file now, or none; and from then on."""
+    def note_beside(self, info: dict[Any, Any]) -> None:
+        """The connection with this `info` has opened the files beside the database. A new one has none before its
+        first transaction."""
+        file = os.path.realpath(
+            self._path
+        )  # SQLite makes them beside the file, not beside a link to it
+        with suppress(OSError):
+            info[BESIDE] = {f"{file}{suffix}": _identity(f"{file}{suffix}") for suffix in SUFFIXES}
+
+    def check(self, info: dict[Any, Any] | None = None) -> None:
+        """Raise `DatabaseReplaced` if the path names another file now, or none; and from then on. With the `info` of a
+        connection in a transaction also if that is true of a file beside it."""
         if self._opened is None:
             return
-        try:
-            if self._fate is None and _identity(self._path) != self._opened:
-                self._fate = "replaced"
-        except FileNotFoundError:
-            self._fate = "deleted"
-        except OSError:
-            return
+        if self._fate is None:
+            self._fate = _fate(self._path, self._opened)
+        if self._fate is None and info is not None:
+            if BESIDE not in info:
+                self.note_beside(info)
+            for path, opened in info.get(BESIDE, {}).items():
+                self._fate = self._fate or _fate(path, opened)
         if (problem := self.problem) is not None:
             raise problem
 
@@ -46,7 +67,7 @@ class FileIdentity:
         if self._fate is None:
             return None
         return DatabaseReplaced(
-            f"the database file {self._path} was {self._fate} while this process used it; nothing more is written",
+            f"the database file {self._fate} while this process used it; nothing more is written",
             hint="Stop all processes, put the right file in place without the -wal and -shm files of another one, "
             "then start them again.",
         )
@@ -56,6 +77,16 @@ class FileIdentity:
         self._opened = self._fate = None
 
 
+def _fate(path: str, opened: tuple[int, int]) -> str | None:
+    """What happened to the file that was opened under this path; None if nothing that we can see."""
+    try:
+        return None if _identity(path) == opened else f"{path} was replaced"
+    except FileNotFoundError:
+        return f"{path} was deleted"
+    except OSError:
+        return None
+
+
 def _identity(path: str) -> tuple[int, int]:
-    found = os.stat(path)  # noqa: PTH116 -- called twice with each commit, and a Path takes twice as long
+    found = os.stat(path)  # noqa: PTH116 -- called six times with each commit, and a Path takes twice as long
     return found.st_dev, found.st_ino

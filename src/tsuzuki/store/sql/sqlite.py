@@ -92,6 +92,8 @@ def create_engine(url: URL, clock: Clock, identity: FileIdentity) -> Engine:
             "journal_size_limit = 67108864",
         ):
             raw.execute(f"PRAGMA {pragma}")
+        if SNAPSHOT not in record.info:
+            identity.note_beside(record.info)
 
     @event.listens_for(engine, "do_connect")
     def check_file(*_arguments: object) -> None:

@@ -23,7 +23,7 @@ from tsuzuki.web.api.run_models import RunDetail, RunOut, TransitionOut, detail_
 from tsuzuki.web.api.run_query import RunQuery
 from tsuzuki.web.context import Context, request_context
 from tsuzuki.web.paging import COUNT_MAX, Count, Found, Page
-from tsuzuki.web.route import api_route, api_router, problem_responses
+from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.authentication import authenticate
 from tsuzuki.web.security.bodies import INTEGER_MAX, LOOP_BYTES_MAX
 from tsuzuki.web.security.rights import requires
@@ -90,27 +90,18 @@ async def start_run(
     ] = None,
 ) -> RunOut:
     """Start a run of a job now. `Prefer: wait=30` answers when it has ended, or after that time."""
-    run, headers = await started(request, name, body or StartRun(), prefer)
-    response.headers.update(headers)
-    return run
-
-
-START = api_route(router, start_run)
-
-
-async def started(
-    request: Request, job: str, asked: StartRun, prefer: str | None
-) -> tuple[RunOut, dict[str, str]]:
-    """The new run, and the headers of the answer."""
     context = request_context(request)  # cheaper than as a dependency
+    asked = body or StartRun()
+    key = None if context.request_id is None else f"api:{context.request_id}"
     run = await request.app.state.run_intake.start(
-        _request(context, job, **asked.model_dump()), actor=context.principal.actor
+        RunRequest(job=name, idempotency_key=key, **asked.model_dump()),
+        actor=context.principal.actor,
     )
-    headers = {"Location": _location(run.id)}
+    response.headers["Location"] = _location(run.id)
     seconds = preferred_wait_seconds(prefer)
     if seconds:
         await request.app.state.run_waits.wait(run.id, seconds)
-        headers["Preference-Applied"] = f"wait={seconds}"
+        response.headers["Preference-Applied"] = f"wait={seconds}"
         # Whose token was revoked meanwhile learns no more. A refusal would free the key of a run that is stored.
         with suppress(NotPermitted):
             await _check_again(request, Right.JOBS_OPERATE)
@@ -118,25 +109,12 @@ async def started(
     # To mask much takes long, and a run that has ended may have a large result.
     is_large = bool(seconds) or len(await request.body()) > LOOP_BYTES_MAX
     made = partial(run_out, context, run)
-    return (await run_in_threadpool(made) if is_large else made()), headers
+    return await run_in_threadpool(made) if is_large else made()
 
 
 async def _check_again(request: Request, right: Right) -> None:
     """After a wait: raise `NotPermitted` if the credentials are not valid any more, or have not the right."""
     require(await authenticate(request, request.app.state.authenticator), right)
-
-
-def start(context: Context, job: str, response: Response, **asked: Any) -> RunOut:
-    """Start a run of a job, once for an Idempotency-Key, and say where to look for it."""
-    runs = context.application.runs
-    run_id = runs.start(_request(context, job, **asked)).run_id
-    response.headers["Location"] = _location(run_id)
-    return run_out(context, runs.get(run_id).run)
-
-
-def _request(context: Context, job: str, **asked: Any) -> RunRequest:
-    key = None if context.request_id is None else f"api:{context.request_id}"
-    return RunRequest(job=job, idempotency_key=key, **asked)
 
 
 def _location(run_id: int) -> str:

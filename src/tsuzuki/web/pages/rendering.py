@@ -12,7 +12,6 @@ from markupsafe import Markup
 
 from tsuzuki.web.pages.ansi import parts_of
 from tsuzuki.web.pages.assets import asset_url
-from tsuzuki.web.pages.constant_words import ConstantWords
 from tsuzuki.web.pages.extension import extensions, folders
 from tsuzuki.web.pages.flash import forget_flash
 from tsuzuki.web.pages.formats import FILTERS
@@ -51,7 +50,7 @@ HEADERS = {
 @cache
 def environment(language: str) -> Environment:
     """Templates with the words of a language."""
-    built = ConstantWords(
+    built = Environment(
         loader=FileSystemLoader(folders("templates")),
         autoescape=True,
         undefined=StrictUndefined,

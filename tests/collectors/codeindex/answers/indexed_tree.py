@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
 from tsuzuki.collectors.codeindex.index_file import IndexFile
-from tsuzuki.collectors.codeindex.parse import ParseLimits, parse_file
-from tsuzuki.collectors.codeindex.parsed_file import FileToParse, ParsedFile
+from tsuzuki.collectors.codeindex.parsing.parse import ParseLimits, parse_file
+from tsuzuki.collectors.codeindex.parsing.parsed_file import FileToParse, ParsedFile
 from tsuzuki.collectors.codeindex.queries import builds, files
 from tsuzuki.collectors.codeindex.queries.names import NameIds
 

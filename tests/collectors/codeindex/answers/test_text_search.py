@@ -7,7 +7,7 @@ import pytest
 
 from tsuzuki.collectors.codeindex.answers.path_filter import PathFilter
 from tsuzuki.collectors.codeindex.answers.text_search import FoundLine, TextQuery, search_text
-from tsuzuki.collectors.codeindex.scan import scan_tree
+from tsuzuki.collectors.codeindex.tree.scan import scan_tree
 
 FILES = {
     "a.py": "first\nneedle = 1\n",

@@ -17,7 +17,7 @@ from tsuzuki.collectors.codeindex.answers.changed_files import tree_changes
 from tsuzuki.collectors.codeindex.answers.consistent_answer import ABANDONED_LOCK_SECONDS
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
 from tsuzuki.collectors.codeindex.answers.git_state import head_commit
-from tsuzuki.collectors.codeindex.build_job import BuildStatus
+from tsuzuki.collectors.codeindex.builds.job import BuildStatus
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE, IndexFile
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
 from tsuzuki.collectors.codeindex.service.builds import Builds

@@ -14,7 +14,7 @@ from collectors.codeindex.conftest import Build, git
 from collectors.codeindex.watch.watched import Watched, write
 from tsuzuki.collectors.codeindex.answers.changed_files import TreeChanges, tree_changes
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
-from tsuzuki.collectors.codeindex.claim import claim_build
+from tsuzuki.collectors.codeindex.builds.claim import claim_build
 from tsuzuki.collectors.codeindex.index_file import IndexFile
 from tsuzuki.collectors.codeindex.queries import builds as build_rows
 from tsuzuki.collectors.codeindex.queries import files as stored_files
@@ -108,7 +108,7 @@ def live(
     repository: Path, build: Build, make_live: Callable[..., Live], monkeypatch: pytest.MonkeyPatch
 ) -> Live:
     """Of a repository that was indexed and walked."""
-    monkeypatch.setattr("tsuzuki.collectors.codeindex.doubt.TICK_NS", 0)
+    monkeypatch.setattr("tsuzuki.collectors.codeindex.tree.doubt.TICK_NS", 0)
     git(repository, "add", ".")
     git(repository, "commit", "--quiet", "-m", "one")
     age(repository)
@@ -223,7 +223,7 @@ def test_a_file_with_a_second_name_elsewhere_is_always_looked_at(
     make_live: Callable[..., Live],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tsuzuki.collectors.codeindex.doubt.TICK_NS", 0)
+    monkeypatch.setattr("tsuzuki.collectors.codeindex.tree.doubt.TICK_NS", 0)
     os.link(tree / "main.py", tmp_path / "elsewhere.py")
     build()
     live = make_live(tree)

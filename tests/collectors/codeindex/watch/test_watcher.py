@@ -13,15 +13,15 @@ import pytest
 from collectors.codeindex.conftest import git
 from collectors.codeindex.watch.watched import Watched, write
 from support.waiting import wait_until
-from tsuzuki.collectors.codeindex import build as build_module
-from tsuzuki.collectors.codeindex import doubt
-from tsuzuki.collectors.codeindex.build_job import JOB_ID
-from tsuzuki.collectors.codeindex.build_jobs import TIMER_NAME
+from tsuzuki.collectors.codeindex.builds import builder as build_module
+from tsuzuki.collectors.codeindex.builds.job import JOB_ID
+from tsuzuki.collectors.codeindex.builds.jobs import TIMER_NAME
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE, index_path
-from tsuzuki.collectors.codeindex.scan import Scan, scan_tree
 from tsuzuki.collectors.codeindex.service import watcher as watcher_module
 from tsuzuki.collectors.codeindex.service.builds import Builds
 from tsuzuki.collectors.codeindex.service.watcher import Watcher, WatchState
+from tsuzuki.collectors.codeindex.tree import doubt
+from tsuzuki.collectors.codeindex.tree.scan import Scan, scan_tree
 from tsuzuki.collectors.codeindex.watch import notifier as notifier_module
 from tsuzuki.collectors.codeindex.watch.inotify import Inotify
 from tsuzuki.model.errors import Conflict

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from tsuzuki.collectors.codeindex.build_job import BuildJob
+from tsuzuki.collectors.codeindex.builds.job import BuildJob
 from tsuzuki.collectors.codeindex.index_file import index_path
 from tsuzuki.collectors.codeindex.service.builds import Builds
 from tsuzuki.collectors.codeindex.service.watcher import Watcher, WatchEvent, WatchState

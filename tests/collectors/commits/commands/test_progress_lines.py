@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from support.executions import RUN
-from tsuzuki.cli import waiting_lines
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.run_watch import StateLines
+from tsuzuki.cli.run.watch import StateLines
+from tsuzuki.cli.terminal.progress import waiting_told
 from tsuzuki.collectors.commits.commands.progress_lines import ProgressLines
 from tsuzuki.model.clock import ManualClock
 
@@ -98,13 +98,13 @@ def test_a_command_that_waits_for_a_service_says_so_again_and_again(
         if len(told) == 2:
             twice.set()
 
-    monkeypatch.setattr(waiting_lines, "say", note)
-    with waiting_lines.waiting_told(TABLE, "the GitLab", seconds=0.001):
+    monkeypatch.setattr("tsuzuki.cli.terminal.progress.say", note)
+    with waiting_told(TABLE, "the GitLab", seconds=0.001):
         assert twice.wait(120)
     assert all(line.startswith("Waiting for the GitLab, ") for line in told)
 
 
 def test_a_short_wait_for_a_service_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with waiting_lines.waiting_told(TABLE, "the GitLab"):
+    with waiting_told(TABLE, "the GitLab"):
         pass
     assert capsys.readouterr().err == ""

@@ -12,7 +12,7 @@ from tsuzuki.collectors.commits.queries import rollup
 from tsuzuki.collectors.commits.queries.details import PathIds
 from tsuzuki.collectors.commits.queries.pages import complete_page, lock_project, store_page
 from tsuzuki.collectors.commits.queries.targets import Target
-from tsuzuki.collectors.commits.source import Commit
+from tsuzuki.collectors.commits.sources.source import Commit
 
 COUNTS = {
     "tsuzuki_commit_months": "SELECT branch_name, author_name, merge_state, month, m.commits, additions,"

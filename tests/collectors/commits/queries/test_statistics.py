@@ -16,7 +16,7 @@ from tsuzuki.collectors.commits.queries.pages import store_page
 from tsuzuki.collectors.commits.queries.statistics import Merges
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.service.report import Reporter, Rules
-from tsuzuki.collectors.commits.source import Commit
+from tsuzuki.collectors.commits.sources.source import Commit
 
 
 def a_commit(

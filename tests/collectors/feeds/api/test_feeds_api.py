@@ -8,7 +8,7 @@ from sqlalchemy import delete, insert
 
 from collectors.feeds.stored_items import NOON, add_feed, add_item
 from support.web_client import Client, Served, served_application
-from tsuzuki.collectors.feeds.items import ItemReason, ItemState, ItemStatus
+from tsuzuki.collectors.feeds.items.item import ItemReason, ItemState, ItemStatus
 from tsuzuki.collectors.feeds.tables import WaitingState, items, waiting_items
 
 FILE = """\

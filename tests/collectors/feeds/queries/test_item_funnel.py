@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import Connection
 
 from collectors.feeds.stored_items import NOON, add_feed, add_item
-from tsuzuki.collectors.feeds.items import ItemReason, ItemState, ItemStatus
+from tsuzuki.collectors.feeds.items.item import ItemReason, ItemState, ItemStatus
 from tsuzuki.collectors.feeds.queries import item_funnel, item_lists, steps
 from tsuzuki.collectors.feeds.queries.item_funnel import ItemGroup
 from tsuzuki.collectors.feeds.queries.item_lists import ItemFilter

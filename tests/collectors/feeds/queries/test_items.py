@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 
 from collectors.feeds.stored_items import ALL_STATES, NOON, add_feed, add_item
 from support.factories import add_job, add_worker, create_run, take_lead
-from tsuzuki.collectors.feeds.items import ItemReason, ItemState, ItemStatus
+from tsuzuki.collectors.feeds.items.item import ItemReason, ItemState, ItemStatus
 from tsuzuki.collectors.feeds.queries import item_moves, items
 from tsuzuki.collectors.feeds.queries.items import Item
 from tsuzuki.collectors.feeds.tables import WaitingState, item_details, waiting_items

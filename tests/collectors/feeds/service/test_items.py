@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from collectors.feeds.feeds_fixture import FeedsFixture
-from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
+from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
 from tsuzuki.sandbox.faults import Fault
 
 GIVEN_UP = (ItemStatus.PROCESSED, ItemReason.RETRY_LIMIT_EXCEEDED, 1)

@@ -9,10 +9,10 @@ from tsuzuki.cli.application import open_application
 from tsuzuki.cli.arguments import timeout_option
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.completions import job_names
-from tsuzuki.cli.formatting import format_list
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import Column, emit, warn
-from tsuzuki.cli.run_and_wait import run_and_wait
+from tsuzuki.cli.run.wait import run_and_wait
+from tsuzuki.cli.terminal.formatting import format_list
+from tsuzuki.cli.terminal.output import Column, emit, warn
 from tsuzuki.collectors.books.commands.mail import mail, preview
 from tsuzuki.collectors.books.commands.result import tell_books_result
 from tsuzuki.collectors.books.commands.service import books_service

@@ -9,10 +9,10 @@ from tsuzuki.cli.application import open_application
 from tsuzuki.cli.arguments import StoredId
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.completions import job_names
-from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, say, warn, write
-from tsuzuki.cli.run_and_wait import run_and_wait
+from tsuzuki.cli.run.wait import run_and_wait
+from tsuzuki.cli.terminal.confirmation import confirm, yes_option
+from tsuzuki.cli.terminal.output import Column, emit, say, warn, write
 from tsuzuki.collectors.books.commands.result import tell_books_result
 from tsuzuki.collectors.books.commands.service import books_service
 from tsuzuki.model.errors import UsageError

@@ -241,7 +241,9 @@ def confirm_start(context: Page, name: JobName, what: str = "collect") -> StartV
 def start(context: Page, name: JobName, form: Annotated[StartForm, Form()]) -> Response:
     books_service(context).require_job(name)
     arguments = {"collect": False} if form.what == "mail" else {}
-    run_id = context.application.runs.start(Request(job=name, arguments=arguments)).run_id
+    run_id = context.application.runs.submit(
+        Request(job=name, arguments=arguments), audited=True
+    ).run_id
     if context.principal.may(Right.RUNS_READ):
         return context.redirect(f"/runs/{run_id}", message("Run %(run)s was started."), run=run_id)
     return context.redirect("/books", message("Run %(run)s was started."), run=run_id)

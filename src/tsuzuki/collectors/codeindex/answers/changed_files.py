@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
-from tsuzuki.collectors.codeindex.doubt import is_in_doubt
 from tsuzuki.collectors.codeindex.extract import EXTRACTOR_VERSION, language_of
-from tsuzuki.collectors.codeindex.git import GitListing
-from tsuzuki.collectors.codeindex.outcome import FileOutcome
+from tsuzuki.collectors.codeindex.parsing.parsed_file import FileOutcome
 from tsuzuki.collectors.codeindex.queries import files as stored_files
 from tsuzuki.collectors.codeindex.queries import meta
 from tsuzuki.collectors.codeindex.queries.files import KnownFile
-from tsuzuki.collectors.codeindex.scan import Scan, ScannedFile, is_below, scan_tree
+from tsuzuki.collectors.codeindex.tree.doubt import is_in_doubt
+from tsuzuki.collectors.codeindex.tree.git import GitListing
+from tsuzuki.collectors.codeindex.tree.scan import Scan, ScannedFile, is_below, scan_tree
 
 PARSED_FILES_MAX = 200
 """About a second of parsing."""

@@ -20,8 +20,8 @@ from tsuzuki.collectors.codeindex.answers.git_state import (
     git_state,
     lock_age_seconds,
 )
-from tsuzuki.collectors.codeindex.git_folder import git_folder_of
 from tsuzuki.collectors.codeindex.queries import lookups
+from tsuzuki.collectors.codeindex.tree.git_folder import git_folder_of
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import TsuzukiError
 

@@ -19,9 +19,8 @@ from tsuzuki.collectors.codeindex.answers.source_file import (
 )
 from tsuzuki.collectors.codeindex.answers.symbol import Symbol
 from tsuzuki.collectors.codeindex.extract import EXTRACTOR_VERSION
-from tsuzuki.collectors.codeindex.outcome import FileOutcome
-from tsuzuki.collectors.codeindex.parse import content_hash
-from tsuzuki.collectors.codeindex.parsed_file import ParsedFile, SameFile
+from tsuzuki.collectors.codeindex.parsing.parse import content_hash
+from tsuzuki.collectors.codeindex.parsing.parsed_file import FileOutcome, ParsedFile, SameFile
 from tsuzuki.collectors.codeindex.queries import lookups
 
 QUOTED_BYTES_MAX = 64 * 2**20

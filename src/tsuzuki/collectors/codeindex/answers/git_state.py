@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tsuzuki.collectors.codeindex.git_folder import file_text, git_folder_of, start_of
+from tsuzuki.collectors.codeindex.tree.git_folder import file_text, git_folder_of, start_of
 
 
 @dataclass(frozen=True)

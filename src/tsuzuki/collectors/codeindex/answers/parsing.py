@@ -14,14 +14,13 @@ from tsuzuki.collectors.codeindex.extract import (
     extract,
     language_of,
 )
-from tsuzuki.collectors.codeindex.outcome import FileOutcome
-from tsuzuki.collectors.codeindex.parse import (
+from tsuzuki.collectors.codeindex.parsing.parse import (
     HEAD_BYTES,
     ParseLimits,
     content_hash,
     longest_line,
 )
-from tsuzuki.collectors.codeindex.parsed_file import ParsedFile
+from tsuzuki.collectors.codeindex.parsing.parsed_file import FileOutcome, ParsedFile
 from tsuzuki.model.clock import SystemClock
 
 LIMITS = ParseLimits()

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tsuzuki.collectors.codeindex.extract import ExtractionFailed, as_utf8
-from tsuzuki.collectors.codeindex.tree_files import open_below
+from tsuzuki.collectors.codeindex.tree.files import open_below
 
 READS_MAX = 5
 

@@ -10,8 +10,7 @@ from contextlib import suppress
 
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
 from tsuzuki.collectors.codeindex.index_file import BUSY_SECONDS, IndexFile
-from tsuzuki.collectors.codeindex.outcome import FileOutcome
-from tsuzuki.collectors.codeindex.parsed_file import ParsedFile
+from tsuzuki.collectors.codeindex.parsing.parsed_file import FileOutcome, ParsedFile
 from tsuzuki.collectors.codeindex.queries import builds, lookups
 from tsuzuki.collectors.codeindex.queries import files as stored_files
 from tsuzuki.collectors.codeindex.queries.names import NameIds

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
 
 from tsuzuki.collectors.codeindex.answers.source_file import read_source
-from tsuzuki.collectors.codeindex.git import LIST_SECONDS, GitUnusable, git_process
+from tsuzuki.collectors.codeindex.tree.git import LIST_SECONDS, GitUnusable, git_process
 from tsuzuki.model.errors import UsageError
 
 LINE_LENGTH_MAX = 300

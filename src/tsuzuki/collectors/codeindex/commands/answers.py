@@ -7,7 +7,7 @@ import click
 
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, say, warn
+from tsuzuki.cli.terminal.output import Column, emit, say, warn
 from tsuzuki.collectors.codeindex.commands.service import extra_required
 
 if TYPE_CHECKING:

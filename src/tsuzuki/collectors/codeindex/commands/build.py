@@ -10,9 +10,9 @@ import click
 
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.errors import ExitWith
-from tsuzuki.cli.formatting import format_stored_time
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import Column, emit, is_terminal, say, warn
+from tsuzuki.cli.terminal.formatting import format_stored_time
+from tsuzuki.cli.terminal.output import Column, emit, is_terminal, say, warn
 from tsuzuki.collectors.codeindex.commands.service import builds_service, language_servers
 from tsuzuki.model.errors import NotFound, RunFailed
 

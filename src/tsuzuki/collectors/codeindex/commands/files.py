@@ -3,10 +3,10 @@
 import click
 
 from tsuzuki.cli.commands import Command
-from tsuzuki.cli.confirmation import confirm, yes_option
-from tsuzuki.cli.formatting import format_size, format_stored_time
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import Column, emit, say
+from tsuzuki.cli.terminal.confirmation import confirm, yes_option
+from tsuzuki.cli.terminal.formatting import format_size, format_stored_time
+from tsuzuki.cli.terminal.output import Column, emit, say
 from tsuzuki.collectors.codeindex.commands.service import builds_service
 from tsuzuki.model.errors import UsageError
 

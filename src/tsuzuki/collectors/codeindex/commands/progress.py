@@ -12,8 +12,8 @@ from rich.progress import (
 )
 
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import say
-from tsuzuki.cli.progress_interval import ProgressInterval
+from tsuzuki.cli.terminal.output import say
+from tsuzuki.cli.terminal.progress import ProgressInterval
 from tsuzuki.model.clock import SystemClock
 
 if TYPE_CHECKING:

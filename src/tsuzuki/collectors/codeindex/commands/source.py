@@ -7,7 +7,7 @@ import click
 
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, say, write
+from tsuzuki.cli.terminal.output import Column, emit, say, write
 from tsuzuki.collectors.codeindex.commands.answers import code_answers, root_option, tell_state
 from tsuzuki.model.visible_text import neutralise
 

@@ -9,9 +9,9 @@ import click
 
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.errors import EXIT_INTERRUPTED, ExitWith
-from tsuzuki.cli.foreground import ProcessSignals
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, is_terminal, say, warn, write
+from tsuzuki.cli.serve.foreground import ProcessSignals
+from tsuzuki.cli.terminal.output import Column, emit, is_terminal, say, warn, write
 from tsuzuki.collectors.codeindex.commands.service import builds_service, extra_required
 from tsuzuki.model.errors import UsageError
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from functools import partial
 
-from tsuzuki.cli.demo_part import DemoContext, DemoPart, make_once
+from tsuzuki.cli.demo.part import DemoContext, DemoPart, make_once
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
 from tsuzuki.collectors.codeindex.lsp.settings import CONFIG_VARIABLE
 

@@ -15,9 +15,18 @@ from tsuzuki.collectors.codeindex.lsp.document_symbols import InvalidAnswer, as_
 from tsuzuki.collectors.codeindex.lsp.document_symbols import Parsed as ParserFound
 from tsuzuki.collectors.codeindex.lsp.server_process import LspLimits, ServerFailed
 from tsuzuki.collectors.codeindex.lsp.settings import ServerCommand
-from tsuzuki.collectors.codeindex.outcome import FileOutcome
-from tsuzuki.collectors.codeindex.parse import ParseLimits, content_hash, parse_file, read_content
-from tsuzuki.collectors.codeindex.parsed_file import FileToParse, Parsed, ParsedFile
+from tsuzuki.collectors.codeindex.parsing.parse import (
+    ParseLimits,
+    content_hash,
+    parse_file,
+    read_content,
+)
+from tsuzuki.collectors.codeindex.parsing.parsed_file import (
+    FileOutcome,
+    FileToParse,
+    Parsed,
+    ParsedFile,
+)
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import ServiceUnreachable
 

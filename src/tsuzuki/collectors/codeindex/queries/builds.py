@@ -5,7 +5,7 @@ import json
 import sqlite3
 from dataclasses import dataclass
 
-from tsuzuki.collectors.codeindex.build_job import (
+from tsuzuki.collectors.codeindex.builds.job import (
     ENDED_JOB_SECONDS,
     ENDED_JOBS_MAX,
     BuildJob,

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from tsuzuki.collectors.codeindex.outcome import FileOutcome
-from tsuzuki.collectors.codeindex.parsed_file import ParsedFile, SameFile
+from tsuzuki.collectors.codeindex.parsing.parsed_file import FileOutcome, ParsedFile, SameFile
 from tsuzuki.collectors.codeindex.queries.bulk_insert import insert_rows
 from tsuzuki.collectors.codeindex.queries.names import NameIds
 

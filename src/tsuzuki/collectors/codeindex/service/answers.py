@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from tsuzuki.collectors.codeindex import owner
 from tsuzuki.collectors.codeindex.answers.changed_files import (
     TreeChanges,
     only_listed,
@@ -42,11 +41,12 @@ from tsuzuki.collectors.codeindex.answers.store_back import store_back
 from tsuzuki.collectors.codeindex.answers.symbol_path import SymbolPath
 from tsuzuki.collectors.codeindex.answers.text_search import FoundLine, TextQuery, search_text
 from tsuzuki.collectors.codeindex.answers.tree_path import find_path
+from tsuzuki.collectors.codeindex.builds import owner
 from tsuzuki.collectors.codeindex.extract import SymbolKind, language_of
 from tsuzuki.collectors.codeindex.index_file import IndexFile, index_folder, index_path
 from tsuzuki.collectors.codeindex.moments import nanoseconds
 from tsuzuki.collectors.codeindex.queries import builds, meta
-from tsuzuki.collectors.codeindex.roots import find_root
+from tsuzuki.collectors.codeindex.tree.roots import find_root
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import FileUnusable, NotFound, TsuzukiError, UsageError
 from tsuzuki.model.suggestion import did_you_mean

@@ -10,22 +10,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tsuzuki.collectors.codeindex import owner
-from tsuzuki.collectors.codeindex.build import (
+from tsuzuki.collectors.codeindex.builds import owner
+from tsuzuki.collectors.codeindex.builds.builder import (
     Builder,
     BuildSettings,
     ClaimedBuild,
     OnProgress,
 )
-from tsuzuki.collectors.codeindex.build_job import (
+from tsuzuki.collectors.codeindex.builds.claim import claim_build
+from tsuzuki.collectors.codeindex.builds.detached_build import start_process
+from tsuzuki.collectors.codeindex.builds.job import (
     ENDED_JOB_SECONDS,
     BuildJob,
     BuildStatus,
     build_id,
 )
-from tsuzuki.collectors.codeindex.build_jobs import BuildJobs, error_words
-from tsuzuki.collectors.codeindex.claim import claim_build
-from tsuzuki.collectors.codeindex.detached_build import start_process
+from tsuzuki.collectors.codeindex.builds.jobs import BuildJobs, error_words
 from tsuzuki.collectors.codeindex.index_file import (
     FOLDER_VARIABLE,
     SUFFIX,
@@ -45,13 +45,13 @@ from tsuzuki.collectors.codeindex.lsp.settings import (
     server_commands,
 )
 from tsuzuki.collectors.codeindex.moments import nanoseconds
-from tsuzuki.collectors.codeindex.parse import ParseLimits
+from tsuzuki.collectors.codeindex.parsing.parse import ParseLimits
 from tsuzuki.collectors.codeindex.queries import builds, files, meta
 from tsuzuki.collectors.codeindex.queries.builds import StoredBuild
 from tsuzuki.collectors.codeindex.queries.files import ListedFile
-from tsuzuki.collectors.codeindex.roots import find_root, real_path
 from tsuzuki.collectors.codeindex.service.index_status import IndexEntry, IndexStatus, problems_of
-from tsuzuki.collectors.codeindex.tree_part import TreePart, paths_in, scan_part
+from tsuzuki.collectors.codeindex.tree.part import TreePart, paths_in, scan_part
+from tsuzuki.collectors.codeindex.tree.roots import find_root, real_path
 from tsuzuki.collectors.codeindex.watch.watch_lock import lock_path, watching_pid
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import Conflict, Fenced, NotFound, RunFailed, TsuzukiError

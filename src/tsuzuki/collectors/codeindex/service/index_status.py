@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tsuzuki.collectors.codeindex.build_job import BuildJob, BuildStatus
-from tsuzuki.collectors.codeindex.outcome import FileOutcome
+from tsuzuki.collectors.codeindex.builds.job import BuildJob, BuildStatus
+from tsuzuki.collectors.codeindex.parsing.parsed_file import FileOutcome
 from tsuzuki.collectors.codeindex.queries import files
 from tsuzuki.collectors.codeindex.queries.files import FileCounts
 from tsuzuki.collectors.codeindex.queries.meta import IndexStats

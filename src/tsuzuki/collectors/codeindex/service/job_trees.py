@@ -12,7 +12,6 @@ from tsuzuki.collectors.codeindex.index_file import index_path
 from tsuzuki.collectors.codeindex.lsp.settings import LspCommands, as_command
 from tsuzuki.collectors.codeindex.options import CodeIndexOptions
 from tsuzuki.collectors.codeindex.queries.files import ListedFile
-from tsuzuki.collectors.codeindex.roots import real_path, usable_root
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers, index_unlisted
 from tsuzuki.collectors.codeindex.service.builds import (
     BuildJob,
@@ -21,6 +20,7 @@ from tsuzuki.collectors.codeindex.service.builds import (
     IndexStatus,
     Started,
 )
+from tsuzuki.collectors.codeindex.tree.roots import real_path, usable_root
 from tsuzuki.model.errors import NotFound, NotPermitted, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store import audit

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tsuzuki.collectors.codeindex.git import git_top
 from tsuzuki.collectors.codeindex.index_file import index_folder, index_path
-from tsuzuki.collectors.codeindex.roots import ROOT_VARIABLE, real_path, usable_root
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
+from tsuzuki.collectors.codeindex.tree.git import git_top
+from tsuzuki.collectors.codeindex.tree.roots import ROOT_VARIABLE, real_path, usable_root
 from tsuzuki.model.errors import TsuzukiError
 
 if TYPE_CHECKING:

@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Self
 
 from tsuzuki.collectors.codeindex.answers.git_state import lock_age_seconds
-from tsuzuki.collectors.codeindex.build_job import BuildJob, BuildStatus
-from tsuzuki.collectors.codeindex.build_jobs import error_words
-from tsuzuki.collectors.codeindex.doubt import is_in_doubt
-from tsuzuki.collectors.codeindex.git_folder import git_folder_of
+from tsuzuki.collectors.codeindex.builds.job import BuildJob, BuildStatus
+from tsuzuki.collectors.codeindex.builds.jobs import error_words
 from tsuzuki.collectors.codeindex.index_file import IndexCorrupt, IndexFile, index_path
 from tsuzuki.collectors.codeindex.moments import iso
-from tsuzuki.collectors.codeindex.outcome import FileOutcome
+from tsuzuki.collectors.codeindex.parsing.parsed_file import FileOutcome
 from tsuzuki.collectors.codeindex.queries import meta
 from tsuzuki.collectors.codeindex.queries.files import KnownFile
-from tsuzuki.collectors.codeindex.scan import ScannedFile, scan_tree
 from tsuzuki.collectors.codeindex.service.builds import Builds, Started
-from tsuzuki.collectors.codeindex.tree_part import TreePart, scan_part
-from tsuzuki.collectors.codeindex.unlisted import storable
+from tsuzuki.collectors.codeindex.tree.doubt import is_in_doubt
+from tsuzuki.collectors.codeindex.tree.git_folder import git_folder_of
+from tsuzuki.collectors.codeindex.tree.part import TreePart, scan_part
+from tsuzuki.collectors.codeindex.tree.scan import ScannedFile, scan_tree
+from tsuzuki.collectors.codeindex.tree.unlisted import storable
 from tsuzuki.collectors.codeindex.watch.live_tree import LiveTree
 from tsuzuki.collectors.codeindex.watch.notifier import (
     Changed,

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tsuzuki.collectors.codeindex.doubt import is_in_doubt
-from tsuzuki.collectors.codeindex.git_folder import file_text, git_folder_of
+from tsuzuki.collectors.codeindex.tree.doubt import is_in_doubt
+from tsuzuki.collectors.codeindex.tree.git_folder import file_text, git_folder_of
 
 _OF_CHECKOUT = ("index", "config.worktree")
 _OF_REPOSITORY = ("config", "info/exclude")

@@ -26,13 +26,13 @@ from tsuzuki.collectors.codeindex.answers.changed_files import (
     walk_tree,
 )
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
-from tsuzuki.collectors.codeindex.git_folder import git_folder_of
 from tsuzuki.collectors.codeindex.moments import nanoseconds
 from tsuzuki.collectors.codeindex.queries import builds, meta
 from tsuzuki.collectors.codeindex.queries import files as stored_files
-from tsuzuki.collectors.codeindex.scan import ScannedFile, scanned_file
-from tsuzuki.collectors.codeindex.tree_files import RealFolders
-from tsuzuki.collectors.codeindex.tree_part import PATHS_MAX, scan_part
+from tsuzuki.collectors.codeindex.tree.files import RealFolders
+from tsuzuki.collectors.codeindex.tree.git_folder import git_folder_of
+from tsuzuki.collectors.codeindex.tree.part import PATHS_MAX, scan_part
+from tsuzuki.collectors.codeindex.tree.scan import ScannedFile, scanned_file
 from tsuzuki.collectors.codeindex.watch.list_rules import RuleFiles, rule_files
 from tsuzuki.collectors.codeindex.watch.notifier import Changed, Notifier
 from tsuzuki.model.clock import Clock

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from tsuzuki.collectors.codeindex.build_job import BuildJob
+from tsuzuki.collectors.codeindex.builds.job import BuildJob
 
 
 class WatchState(StrEnum):

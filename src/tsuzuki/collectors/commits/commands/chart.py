@@ -13,7 +13,7 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, is_terminal, say, write
+from tsuzuki.cli.terminal.output import Column, emit, is_terminal, say, write
 from tsuzuki.collectors.commits.commands.selection import (
     is_narrowed,
     selection_of,

@@ -14,9 +14,9 @@ import click
 from tsuzuki.cli.application import apply_file, open_application
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.errors import ExitWith
-from tsuzuki.cli.foreground import ProcessSignals
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, is_terminal, say
+from tsuzuki.cli.serve.foreground import ProcessSignals
+from tsuzuki.cli.terminal.output import Column, emit, is_terminal, say
 from tsuzuki.collectors.commits.commands.completions import project_paths
 from tsuzuki.collectors.commits.commands.progress_lines import ProgressLines
 from tsuzuki.collectors.commits.commands.service import commits_service

@@ -7,11 +7,11 @@ import click
 
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
-from tsuzuki.cli.confirmation import confirm, yes_option
-from tsuzuki.cli.formatting import format_stored_time
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.output import Column, emit, say
-from tsuzuki.cli.waiting_lines import waiting_told
+from tsuzuki.cli.terminal.confirmation import confirm, yes_option
+from tsuzuki.cli.terminal.formatting import format_stored_time
+from tsuzuki.cli.terminal.output import Column, emit, say
+from tsuzuki.cli.terminal.progress import waiting_told
 from tsuzuki.collectors.commits.commands.chart import chart
 from tsuzuki.collectors.commits.commands.collect import RESULTS, collect, retry, watch
 from tsuzuki.collectors.commits.commands.completions import project_paths

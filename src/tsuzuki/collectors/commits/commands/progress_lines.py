@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import say
-from tsuzuki.cli.progress_interval import ProgressInterval
+from tsuzuki.cli.terminal.output import say
+from tsuzuki.cli.terminal.progress import ProgressInterval
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.progress import ProgressMeter
 from tsuzuki.model.visible_text import neutralise

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import say
+from tsuzuki.cli.terminal.output import say
 from tsuzuki.model.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,11 +7,10 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.errors import ExitWith
-from tsuzuki.cli.formatting import format_stored_time
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import Column, emit, say
-from tsuzuki.cli.progress_interval import ProgressInterval
-from tsuzuki.cli.waiting_lines import waiting_told
+from tsuzuki.cli.terminal.formatting import format_stored_time
+from tsuzuki.cli.terminal.output import Column, emit, say
+from tsuzuki.cli.terminal.progress import ProgressInterval, waiting_told
 from tsuzuki.collectors.commits.commands.service import commits_service
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import NotFound, UsageError

@@ -15,7 +15,7 @@ from sqlalchemy import BigInteger, Connection, Text, and_, bindparam, func, sele
 from sqlalchemy.engine import Dialect
 
 from tsuzuki.collectors.commits.queries.targets import Target
-from tsuzuki.collectors.commits.source import Range
+from tsuzuki.collectors.commits.sources.source import Range
 from tsuzuki.collectors.commits.tables import (
     ResultStatus,
     bulk_collection_results,

@@ -16,7 +16,7 @@ from sqlalchemy.engine import Dialect
 
 from tsuzuki.collectors.commits.queries import rollup
 from tsuzuki.collectors.commits.queries.targets import Target
-from tsuzuki.collectors.commits.source import Commit
+from tsuzuki.collectors.commits.sources.source import Commit
 from tsuzuki.collectors.commits.tables import (
     commit_parents,
     commit_path_counts,

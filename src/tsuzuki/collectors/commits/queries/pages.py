@@ -27,7 +27,7 @@ from sqlalchemy.engine import Dialect
 from tsuzuki.collectors.commits.queries import rollup
 from tsuzuki.collectors.commits.queries.details import PathIds, store_details
 from tsuzuki.collectors.commits.queries.targets import Target
-from tsuzuki.collectors.commits.source import Commit
+from tsuzuki.collectors.commits.sources.source import Commit
 from tsuzuki.collectors.commits.tables import commit_targets, commit_totals, commits, projects
 from tsuzuki.collectors.kit.upsert import insert_from
 from tsuzuki.model import jsontext

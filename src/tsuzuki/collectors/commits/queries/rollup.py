@@ -36,7 +36,7 @@ from tsuzuki.collectors.commits.report_tables import (
     commit_months,
     commit_rollups,
 )
-from tsuzuki.collectors.commits.source import Commit
+from tsuzuki.collectors.commits.sources.source import Commit
 from tsuzuki.collectors.commits.tables import commit_parents, commits
 from tsuzuki.collectors.kit.upsert import insert_from
 from tsuzuki.store.sql.batch import Columns, pack, unpack

@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-from tsuzuki.collectors.commits.source import Range
+from tsuzuki.collectors.commits.sources.source import Range
 from tsuzuki.collectors.commits.tables import commit_targets, commits
 from tsuzuki.store.sql.dialect import insert_into
 from tsuzuki.store.sql.prepared import execute, parameters_for

@@ -22,14 +22,14 @@ from tsuzuki.collectors.commits.service.target_additions import (
     Tell,
     tell_nothing,
 )
-from tsuzuki.collectors.commits.source import Absence, Source
-from tsuzuki.collectors.commits.source_factory import (
+from tsuzuki.collectors.commits.sources.factory import (
     SourceFactory,
     described,
     is_path,
     is_url,
     same_repository,
 )
+from tsuzuki.collectors.commits.sources.source import Absence, Source
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store.sql.database import Connection

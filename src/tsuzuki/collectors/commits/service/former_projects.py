@@ -8,8 +8,8 @@ from contextlib import closing
 
 from tsuzuki.collectors.commits.queries import projects, targets
 from tsuzuki.collectors.commits.queries.projects import NewProject, Project
-from tsuzuki.collectors.commits.source import Head, Lineage, Source
-from tsuzuki.collectors.commits.source_factory import SourceFactory
+from tsuzuki.collectors.commits.sources.factory import SourceFactory
+from tsuzuki.collectors.commits.sources.source import Head, Lineage, Source
 from tsuzuki.collectors.commits.tables import ProjectKind
 from tsuzuki.store.sql.database import Database
 

@@ -12,8 +12,8 @@ from enum import StrEnum
 
 from tsuzuki.collectors.commits.queries.projects import Project
 from tsuzuki.collectors.commits.queries.targets import TargetState
-from tsuzuki.collectors.commits.source import Absence
-from tsuzuki.collectors.commits.source_factory import SourceFactory
+from tsuzuki.collectors.commits.sources.factory import SourceFactory
+from tsuzuki.collectors.commits.sources.source import Absence
 from tsuzuki.model.errors import TsuzukiError
 
 ASKED_AT_ONCE = 8

@@ -18,7 +18,7 @@ from tsuzuki.collectors.commits.queries import targets
 from tsuzuki.collectors.commits.queries.projects import NewProject, Project
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.service.audit import record_change
-from tsuzuki.collectors.commits.source_factory import THIS_MACHINE, SourceFactory, host_of
+from tsuzuki.collectors.commits.sources.factory import THIS_MACHINE, SourceFactory, host_of
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.outward.errors import RateLimited, SourceFailed, SourceUnavailable

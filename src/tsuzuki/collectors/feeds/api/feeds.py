@@ -3,8 +3,9 @@
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import Path, Query, Response
+from fastapi import Path, Query, Request, Response
 from pydantic import Field, JsonValue
+from starlette.concurrency import run_in_threadpool
 
 from tsuzuki.collectors.feeds.service import FeedsService
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedView
@@ -12,7 +13,7 @@ from tsuzuki.model.access import Right
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.jobs import JobName, definition_of_the_request
 from tsuzuki.web.api.run_models import RunOut
-from tsuzuki.web.api.runs import start
+from tsuzuki.web.api.runs import StartRun, start_run
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import Page, PageRequest, after_position, count_of
 from tsuzuki.web.route import api_router, problem_responses
@@ -79,6 +80,10 @@ class AddedFeed(Model):
 
 class ProcessRequest(Model):
     items: int | None = Field(None, ge=1, le=100_000, description="Work on so many at most.")
+
+    def arguments(self) -> dict[str, JsonValue]:
+        """Of the run that does it."""
+        return {"fetch": False} if self.items is None else {"fetch": False, "items": self.items}
 
 
 class FeedQuery(PageRequest):
@@ -184,10 +189,12 @@ def remove_feed(context: Context, name: JobName, feed: FeedInPath) -> None:
     dependencies=[requires(Right.COLLECTORS_OPERATE)],
     responses=problem_responses(404),
 )
-def fetch_feeds(context: Context, name: JobName, response: Response) -> RunOut:
+async def fetch_feeds(
+    request: Request, response: Response, context: Context, name: JobName
+) -> RunOut:
     """Start a run that fetches the feeds of a job. Nothing is paid and nothing is posted."""
-    feeds_service(context).definitions.require_job(name)
-    return start(context, name, response, arguments={"process": False})
+    await run_in_threadpool(lambda: feeds_service(context).definitions.require_job(name))
+    return await start_run(request, response, name, StartRun(arguments={"process": False}))
 
 
 @router.post(
@@ -196,13 +203,17 @@ def fetch_feeds(context: Context, name: JobName, response: Response) -> RunOut:
     dependencies=[requires(Right.COLLECTORS_OPERATE)],
     responses=problem_responses(404),
 )
-def process_feeds(
-    context: Context, name: JobName, response: Response, body: ProcessRequest | None = None
+async def process_feeds(
+    request: Request,
+    response: Response,
+    context: Context,
+    name: JobName,
+    body: ProcessRequest | None = None,
 ) -> RunOut:
     """Start a run that works on the items of a job: screen, summarise, post. The feeds are not fetched."""
-    feeds_service(context).definitions.require_job(name)
-    limit = {} if body is None or body.items is None else {"items": body.items}
-    return start(context, name, response, arguments={"fetch": False, **limit})
+    await run_in_threadpool(lambda: feeds_service(context).definitions.require_job(name))
+    asked = body or ProcessRequest(items=None)
+    return await start_run(request, response, name, StartRun(arguments=asked.arguments()))
 
 
 @router.get("/feeds/budget", dependencies=[requires(Right.COLLECTORS_READ)])

@@ -6,12 +6,12 @@ import click
 
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Group
-from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.job_edit import DRY_RUN, dry_run_option
-from tsuzuki.cli.job_options import assignment
-from tsuzuki.cli.output import Column, emit, say, warn
-from tsuzuki.cli.values import json_text
+from tsuzuki.cli.job.edit import DRY_RUN, dry_run_option
+from tsuzuki.cli.job.options import assignment
+from tsuzuki.cli.terminal.confirmation import confirm, yes_option
+from tsuzuki.cli.terminal.output import Column, emit, say, warn
+from tsuzuki.cli.terminal.values import json_text
 from tsuzuki.collectors.feeds.commands.completions import feed_names
 from tsuzuki.collectors.feeds.commands.items import approve, explain, item, items, preview, requeue
 from tsuzuki.collectors.feeds.commands.run import budget, fetch, process

@@ -6,10 +6,10 @@ import click
 
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.commands import Command
-from tsuzuki.cli.confirmation import confirm, yes_option
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.job_edit import DRY_RUN, dry_run_option
-from tsuzuki.cli.output import Column, emit, say, write
+from tsuzuki.cli.job.edit import DRY_RUN, dry_run_option
+from tsuzuki.cli.terminal.confirmation import confirm, yes_option
+from tsuzuki.cli.terminal.output import Column, emit, say, write
 from tsuzuki.collectors.feeds.commands.completions import feed_names
 from tsuzuki.collectors.feeds.commands.service import feeds_service
 from tsuzuki.model.errors import UsageError

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tsuzuki.cli.formatting import format_stored_time
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.output import Column, emit, say, warn
+from tsuzuki.cli.terminal.formatting import format_stored_time
+from tsuzuki.cli.terminal.output import Column, emit, say, warn
 
 if TYPE_CHECKING:
     from tsuzuki.model.run import Run

@@ -9,9 +9,9 @@ from tsuzuki.cli.arguments import timeout_option
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.completions import job_names
 from tsuzuki.cli.invocation import Invocation
-from tsuzuki.cli.job_edit import DRY_RUN, dry_run_option
-from tsuzuki.cli.output import Column, emit, say
-from tsuzuki.cli.run_and_wait import run_and_wait
+from tsuzuki.cli.job.edit import DRY_RUN, dry_run_option
+from tsuzuki.cli.run.wait import run_and_wait
+from tsuzuki.cli.terminal.output import Column, emit, say
 from tsuzuki.collectors.feeds.commands.result import tell_feeds_result
 from tsuzuki.collectors.feeds.commands.service import feeds_service
 

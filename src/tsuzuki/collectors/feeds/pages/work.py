@@ -7,14 +7,12 @@ since that page was made.
 from typing import Annotated
 
 from fastapi import Form, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from tsuzuki.collectors.feeds.api.feeds import (
     FeedName,
     ProcessRequest,
     feeds_service,
-    fetch_feeds,
-    process_feeds,
 )
 from tsuzuki.collectors.feeds.api.items import (
     ItemOut,
@@ -25,6 +23,7 @@ from tsuzuki.collectors.feeds.api.items import (
 )
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import Conflict, TsuzukiError
+from tsuzuki.services.runs import Request
 from tsuzuki.web.answers import Model
 from tsuzuki.web.api.jobs import JobName
 from tsuzuki.web.pages.context import Page, PageContext
@@ -55,7 +54,7 @@ def confirm_fetch(context: Page, name: JobName) -> FetchView:
 
 @screen.form("/feeds/jobs/{name}/fetch", right=Right.COLLECTORS_OPERATE)
 def fetch(context: Page, name: JobName) -> Response:
-    run_id = fetch_feeds(context, name, Response()).id
+    run_id = _start(context, name, {"process": False})
     return context.redirect(
         f"/runs/{run_id}", message("The feeds of %(job)s are fetched."), job=name
     )
@@ -81,9 +80,16 @@ def confirm_process(context: Page, name: JobName) -> ProcessView:
 
 @screen.form("/feeds/jobs/{name}/process", right=Right.COLLECTORS_OPERATE)
 def process(context: Page, name: JobName, form: Annotated[ProcessRequest, Form()]) -> Response:
-    run_id = process_feeds(context, name, Response(), form).id
+    run_id = _start(context, name, form.arguments())
     text = message("The items of %(job)s are worked on.")
     return context.redirect(f"/runs/{run_id}", text, job=name)
+
+
+def _start(context: Page, name: str, arguments: dict[str, JsonValue]) -> int:
+    feeds_service(context).definitions.require_job(name)
+    return context.application.runs.submit(
+        Request(job=name, arguments=arguments), audited=True
+    ).run_id
 
 
 class RequeueView(Model):

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from sqlalchemy import BigInteger, Connection, bindparam, null, true, update
 
-from tsuzuki.collectors.feeds.items import ItemState, requeued
+from tsuzuki.collectors.feeds.items.item import ItemState, requeued
 from tsuzuki.collectors.feeds.queries.items import Item
 from tsuzuki.collectors.feeds.queries.unsettled_posts import is_looked_for
 from tsuzuki.collectors.feeds.tables import WaitingState, items, waiting_items

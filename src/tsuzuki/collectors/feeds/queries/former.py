@@ -23,7 +23,7 @@ from sqlalchemy import (
     update,
 )
 
-from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
+from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.tables import WaitingState, items, waiting_items
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.store.schema.takeover import CODE, FormerTable, FormerTables

@@ -23,10 +23,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-from tsuzuki.collectors.feeds.entry import Entry, Unusable, stored_attachments
-from tsuzuki.collectors.feeds.identity import canonical_url
-from tsuzuki.collectors.feeds.items import ItemStatus
-from tsuzuki.collectors.feeds.recognition import KnownArticle
+from tsuzuki.collectors.feeds.entries.entry import Entry, Unusable, stored_attachments
+from tsuzuki.collectors.feeds.entries.identity import canonical_url
+from tsuzuki.collectors.feeds.entries.recognition import KnownArticle
+from tsuzuki.collectors.feeds.items.item import ItemStatus
 from tsuzuki.collectors.feeds.tables import (
     feed_items,
     feed_unusable_entries,

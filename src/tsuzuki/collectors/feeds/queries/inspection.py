@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection, exists, select
 
-from tsuzuki.collectors.feeds.items import ItemStatus
+from tsuzuki.collectors.feeds.items.item import ItemStatus
 from tsuzuki.collectors.feeds.tables import items, waiting_items
 from tsuzuki.store.sql.prepared import execute
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Integer, bindparam, exists, func, select
 
-from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
+from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.queries.item_lists import has_done
 from tsuzuki.collectors.feeds.tables import Step, WaitingState, item_details, items, waiting_items
 from tsuzuki.store.sql.prepared import execute

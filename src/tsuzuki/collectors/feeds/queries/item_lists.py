@@ -21,7 +21,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
+from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.queries.items import SELECT_ITEMS, Item, item_from
 from tsuzuki.collectors.feeds.tables import (
     Step,

@@ -19,7 +19,7 @@ from sqlalchemy import (
     update,
 )
 
-from tsuzuki.collectors.feeds.items import (
+from tsuzuki.collectors.feeds.items.item import (
     ItemReason,
     ItemState,
     ItemStatus,

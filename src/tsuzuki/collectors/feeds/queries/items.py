@@ -24,7 +24,7 @@ from sqlalchemy import (
     update,
 )
 
-from tsuzuki.collectors.feeds.items import ItemReason, ItemState, ItemStatus
+from tsuzuki.collectors.feeds.items.item import ItemReason, ItemState, ItemStatus
 from tsuzuki.collectors.feeds.queries.unsettled_posts import (
     is_looked_for,
     items_looked_for,

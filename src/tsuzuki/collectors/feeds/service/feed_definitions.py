@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from tsuzuki.collectors.feeds.health import FeedHealth, HealthState, health_of
+from tsuzuki.collectors.feeds.fetching.health import FeedHealth, HealthState, health_of
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsOptions, FeedsSection
 from tsuzuki.collectors.feeds.queries import feeds, item_lists
 from tsuzuki.collectors.feeds.queries.feeds import StoredFeed

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tsuzuki.collectors.feeds.items import ItemReason
+from tsuzuki.collectors.feeds.items.item import ItemReason
 from tsuzuki.collectors.feeds.queries import item_funnel
 from tsuzuki.collectors.feeds.queries.item_funnel import ItemGroup
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions

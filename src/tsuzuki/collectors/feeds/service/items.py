@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from tsuzuki.collectors.feeds.channels.protocol import Sent
-from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
+from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.options import AccountType, FeedsSection
 from tsuzuki.collectors.feeds.queries import (
     decisions,

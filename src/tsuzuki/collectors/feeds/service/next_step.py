@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from tsuzuki.collectors.feeds.budget import Budgets
-from tsuzuki.collectors.feeds.items import ItemReason, ItemStatus
+from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
+from tsuzuki.collectors.feeds.model.budget import Budgets
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsSection
-from tsuzuki.collectors.feeds.output_guard import OutputRefused, guarded_summary
-from tsuzuki.collectors.feeds.post_caps import posts_left
+from tsuzuki.collectors.feeds.posting.caps import posts_left
+from tsuzuki.collectors.feeds.posting.output_guard import OutputRefused, guarded_summary
 from tsuzuki.collectors.feeds.queries import accounts, item_lists, models, posts, steps
 from tsuzuki.collectors.feeds.queries.items import Item
 from tsuzuki.collectors.feeds.queries.posts import Post

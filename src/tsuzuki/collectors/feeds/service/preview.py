@@ -10,7 +10,7 @@ from tsuzuki.collectors.feeds.model.prompts import (
     screening_question,
     summary_question,
 )
-from tsuzuki.collectors.feeds.output_guard import OutputRefused
+from tsuzuki.collectors.feeds.posting.output_guard import OutputRefused
 from tsuzuki.collectors.feeds.queries import accounts, pages, steps
 from tsuzuki.collectors.feeds.service.items import Items, ItemView
 from tsuzuki.collectors.feeds.tables import Step
@@ -74,7 +74,7 @@ class Previews:
 
     def preview(self, name: str) -> Preview:
         """Raises `Conflict` if no job has the item's feed any more."""
-        from tsuzuki.collectors.feeds.post_text import compose_post, post_length  # noqa: PLC0415
+        from tsuzuki.collectors.feeds.posting.text import compose_post, post_length  # noqa: PLC0415
 
         view = self._items.get(name)
         item, feed = view.item, view.feed.options

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from tsuzuki.collectors.feeds.budget import Budgets, BudgetUse
+from tsuzuki.collectors.feeds.model.budget import Budgets, BudgetUse
 from tsuzuki.collectors.feeds.options import FeedsSection
 from tsuzuki.collectors.feeds.queries import models
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions

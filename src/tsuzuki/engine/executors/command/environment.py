@@ -5,11 +5,12 @@ Secrets of Tsuzuki and of its configuration are not inherited; a job that needs 
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
+from urllib.parse import unquote, urlsplit
 
-from tsuzuki.engine.executors.command.secret_mask import SecretMask
 from tsuzuki.engine.task import Task
 from tsuzuki.model.errors import ConfigurationError, TsuzukiError, UsageError
 from tsuzuki.model.jsontext import encode
+from tsuzuki.model.secrets import MASK, mask_secrets
 
 Expand = Callable[[str, Mapping[str, str]], str]
 """Expands each `${NAME}` of a text from an environment; raises `TsuzukiError` if it cannot."""
@@ -60,7 +61,7 @@ class WorkerEnvironment:
         self.environ = environ
         self.inherited = checked_variables(inherited(environ, secret_names=secret_names))
         known = secret_values(environ, secret_names=secret_names)
-        self.mask = SecretMask({*known, *more_secrets})
+        self.mask = OutputMask({*known, *more_secrets})
 
 
 def declared(
@@ -133,3 +134,37 @@ def portable(text: object, what: str) -> str:
         return os.fsencode(text).decode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         raise UsageError(f"{what} contains characters that cannot be encoded") from None
+
+
+SECRET_CHARACTERS_MIN = 6
+"""A shorter value is part of too many words, and no secret."""
+
+
+class OutputMask:
+    """Masks values as they are; of a value with several lines each line, of a URL its password too."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        parts = {part for value in values for part in _parts(value)}
+        # The longest first: one secret may contain another.
+        self._secrets = [
+            part.encode("utf-8", "surrogateescape")
+            for part in sorted(parts, key=len, reverse=True)
+            if len(part) >= SECRET_CHARACTERS_MIN
+        ]
+
+    def __call__(self, output: bytes) -> bytes:
+        for secret in self._secrets:
+            output = output.replace(secret, MASK.encode())
+        return output
+
+
+def _parts(value: str) -> Iterable[str]:
+    if "://" in value and mask_secrets(value) == value:
+        return  # a URL without a password
+    yield from (line.strip() for line in value.splitlines())
+    try:
+        password = urlsplit(value).password
+    except ValueError:  # it is no URL
+        return
+    if password:
+        yield from (password, unquote(password))

@@ -3,9 +3,10 @@
 from importlib import import_module
 from pkgutil import iter_modules
 
-from fastapi import APIRouter
+from fastapi import APIRouter, FastAPI
 
 from tsuzuki.web.pages.extension import extensions
+from tsuzuki.web.pages.route import PageRoute
 
 
 def routers() -> list[APIRouter]:
@@ -15,3 +16,17 @@ def routers() -> list[APIRouter]:
     ]
     theirs = [module for pages in extensions() for module in pages.screens]
     return [import_module(module).screen.router for module in (*ours, *theirs)]
+
+
+def include_pages(app: FastAPI) -> None:
+    """Put every screen into the application."""
+    found = routers()
+    paths = {
+        route.path
+        for router in found
+        for route in router.routes
+        if isinstance(route, PageRoute) and "GET" in (route.methods or ())
+    }
+    for router in found:
+        app.routes.extend(router.routes)
+    app.state.page_paths = frozenset(paths)

@@ -61,7 +61,7 @@ def run_now(context: Page, name: JobName, form: Annotated[RunForm, Form()]) -> R
             delay_seconds=form.delay_seconds,
             idempotency_key=form.key or f"page:{form.once}",
         )
-        submission = application.runs.start(request)
+        submission = application.runs.submit(request, audited=True)
     except TsuzukiError as problem:
         told = context.problem(problem)
         if told.code == "run_key_used":  # Sent before with other arguments: sending again is meant.

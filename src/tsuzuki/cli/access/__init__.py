@@ -1,0 +1,1 @@
+"""`tsuzuki user` and `tsuzuki token`: who may do what."""

@@ -1,0 +1,244 @@
+"""`tsuzuki demo`: stand-ins, engine and web page in one process, with a job of each kind that has something to do.
+
+What is started, written and shown for a kind of job is up to its collector (`cli.demo.part`).
+"""
+
+import shutil
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tsuzuki.cli.collector_parts import collector_parts
+from tsuzuki.cli.commands import Command
+from tsuzuki.cli.demo.part import DemoPart, RunningDemo, start_job
+from tsuzuki.cli.demo.services import DemoServices
+from tsuzuki.cli.demo.workspace import DemoWorkspace
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.serve.foreground import Manner, directions, run_in_foreground
+from tsuzuki.cli.serve.web_options import WebOptions, web_served
+from tsuzuki.cli.terminal.output import Column, emit, say, warn
+from tsuzuki.model.access import OwnerMode
+from tsuzuki.model.clock import SystemClock
+from tsuzuki.model.errors import (
+    ConfigurationError,
+    Conflict,
+    TsuzukiError,
+    UsageError,
+    extra_missing,
+)
+from tsuzuki.model.worker import DEFAULT_CAPACITY
+
+if TYPE_CHECKING:
+    from tsuzuki.wiring.application import Application
+
+DEFAULT_FOLDER = Path("tsuzuki-demo")
+FREE_PORT = "127.0.0.1:0"
+DRAIN_SETTING, DRAIN_SECONDS = "drain_timeout_seconds", 1.0
+"""^C gives what runs a second to end by itself: the next start goes on with it."""
+TRACEBACK_VARIABLE = "TSUZUKI_TRACEBACK"
+NIGHTLY_REPORT = "nightly-report"
+VISITOR = "visitor.came"
+
+
+@click.command(cls=Command)
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    help="Where the web page is served; 127.0.0.1:8420 unless said, and a free port if that is taken.",
+)
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), required=False)
+@click.pass_obj
+def demo(invocation: Invocation, folder: Path | None, listen: str | None) -> None:
+    """Start a demo: stand-ins for outside services, an engine and the web page.
+
+    FOLDER is ./tsuzuki-demo unless said, and is made at the first start; the next one goes on with it. No
+    key and no network is needed, and nothing is sent anywhere. ^C stops all of it.
+
+    \b
+    tsuzuki demo
+    tsuzuki demo /tmp/tsuzuki-demo --listen 127.0.0.1:9000
+    """
+    if invocation.config_file or invocation.database_url:
+        raise UsageError(
+            "the demo has a file and a database of its own",
+            hint="Leave out --config and --database-url, and name a FOLDER.",
+        )
+    _require_git()
+    place = invocation.cwd.absolute() / (folder or DEFAULT_FOLDER)
+    clock = SystemClock()
+    workspace = DemoWorkspace(place, parts=demo_parts().values(), clock=clock)
+    workspace.refuse_if_not_a_demo()
+    say(invocation, f"Starting in {workspace.folder}. The web page will be ready in a few seconds.")
+    workspace.make_folder()
+    ports = workspace.record().ports
+    with DemoServices(workspace.servers(), ports=ports, clock=clock) as services:
+        if not workspace.file.exists():
+            workspace.write(services.ports)
+        _run(_inside(invocation, workspace), workspace, services.ports, listen)
+
+
+def _require_git() -> None:
+    if shutil.which("git") is None:
+        raise ConfigurationError(
+            "the demo needs the git program, and there is none on the PATH",
+            hint="Install git, and start the demo again.",
+            code="git_missing",
+        )
+
+
+def demo_parts() -> dict[str, DemoPart]:
+    """The part of each collector that has one."""
+    from tsuzuki.wiring.collectors import collector_records
+
+    try:
+        return collector_parts(lambda collector: collector.demo)
+    except ModuleNotFoundError as missing:
+        records = collector_records()
+        ours = [name for name in records.usable if name not in records.distributions]
+        raise extra_missing(
+            f"the demo needs the library {missing.name}, which is not installed",
+            extra=",".join([*ours, "sandbox", "web"]),
+        ) from None
+
+
+def _inside(invocation: Invocation, workspace: DemoWorkspace) -> Invocation:
+    """As if called in the workspace; variables for another workspace are ignored."""
+    kept = {TRACEBACK_VARIABLE, *(name for part in workspace.parts for name in part.kept_variables)}
+    environ = {
+        name: value
+        for name, value in invocation.environ.items()
+        if name in kept or not name.startswith("TSUZUKI_")
+    }
+    return replace(invocation, cwd=workspace.folder, environ=environ)
+
+
+def _run(
+    invocation: Invocation, workspace: DemoWorkspace, ports: Mapping[str, int], listen: str | None
+) -> None:
+    run_in_foreground(
+        invocation,
+        lead=True,
+        work=True,
+        apply=True,
+        log_format="text",
+        database_wait_seconds=0.0,
+        serve_beside=partial(_prepared, invocation, workspace, listen=listen),
+        manner=Manner(
+            greet=partial(_greet, invocation, workspace, ports),
+            log_warnings_only=True,
+            interrupt_code=0,  # ^C is how a demo ends; `make run` would call any other code an error
+        ),
+        capacity=DEFAULT_CAPACITY,
+        tags=(),
+        metrics_host="",
+        metrics_port=None,
+    )
+
+
+@contextmanager
+def _prepared(
+    invocation: Invocation,
+    workspace: DemoWorkspace,
+    application: "Application",
+    *,
+    listen: str | None,
+) -> Iterator[str]:
+    """Serve the page, and let the parts continue in a thread, because they may ask slow services."""
+    drain = application.settings.get(DRAIN_SETTING)
+    if drain.updated_at is None:
+        application.settings.set(DRAIN_SETTING, DRAIN_SECONDS)
+    running = RunningDemo(
+        application=application, folder=workspace.folder, stopping=threading.Event()
+    )
+    continued = threading.Thread(
+        target=_after_start, args=(invocation, workspace, running), name="demo-after-start"
+    )
+    with _page_served(invocation, application, listen=listen) as url:
+        continued.start()
+        try:
+            yield url
+        finally:
+            running.stopping.set()
+            continued.join()
+
+
+def _after_start(invocation: Invocation, workspace: DemoWorkspace, running: RunningDemo) -> None:
+    for part in workspace.parts:
+        try:
+            part.after_start(running)
+        except TsuzukiError as problem:
+            warn(invocation, f"the demo is incomplete: {problem.message}")
+
+
+@contextmanager
+def _page_served(
+    invocation: Invocation, application: "Application", *, listen: str | None
+) -> Iterator[str]:
+    """At the usual address or, if that is taken and none was asked for, on a free port."""
+    options = WebOptions(listen=listen, allowed_hosts=(), trusted_proxies=(), setup=False)
+    with ExitStack() as running:
+        try:
+            url = running.enter_context(web_served(invocation, application, options))
+        except Conflict:
+            if listen is not None:
+                raise
+            options = replace(options, listen=FREE_PORT)
+            url = running.enter_context(web_served(invocation, application, options))
+        yield url
+
+
+def _greet(
+    invocation: Invocation,
+    workspace: DemoWorkspace,
+    ports: Mapping[str, int],
+    application: "Application",
+    url: str | None,
+) -> None:
+    """Start each job once, and say where to look."""
+    for job in (NIGHTLY_REPORT, *(job for part in workspace.parts for job in part.run_at_start)):
+        start_job(application, job)
+    application.events.emit(VISITOR, {"name": "the first visitor"})
+    started = {"url": url, "folder": str(workspace.folder), "ports": dict(sorted(ports.items()))}
+    emit(invocation, started, columns=[Column("url", "WEB PAGE"), Column("folder")])
+    say(invocation, "")
+    _tell_pages(invocation, workspace, str(url))
+    _tell_commands(invocation, workspace, ports)
+    if application.owner_mode() is OwnerMode.OPEN:
+        say(
+            invocation,
+            "The page is open to every account of this machine, which can also run commands as you"
+            " (web.owner_mode in tsuzuki.yaml).",
+        )
+    say(invocation, "^C stops all of it. The folder stays, and the next start goes on.")
+
+
+def _tell_pages(invocation: Invocation, workspace: DemoWorkspace, url: str) -> None:
+    pages = {path: meaning for part in workspace.parts for path, meaning in part.look_at.items()}
+    pages["/failures"] = "the attempt that failed; its retry succeeded"
+    width = len(url) + max(map(len, pages))
+    say(invocation, "Look at:")
+    for path, meaning in pages.items():
+        say(invocation, f"  {url + path:<{width}}  {meaning}")
+
+
+def _tell_commands(
+    invocation: Invocation, workspace: DemoWorkspace, ports: Mapping[str, int]
+) -> None:
+    commands = {
+        "tsuzuki run ls": "the same at the command line",
+        f"tsuzuki job run {NIGHTLY_REPORT} --watch": "the first attempt fails; it says how to watch the retry,"
+        " which succeeds",
+        f'tsuzuki event emit {VISITOR} --payload \'{{"name": "you"}}\'': "starts a job",
+    }
+    for part in workspace.parts:
+        commands |= {command.format(**ports): told for command, told in part.commands.items()}
+    say(invocation, f"Try in another terminal, after {directions(invocation)}:")
+    for command, meaning in commands.items():
+        say(invocation, f"  # {meaning}")
+        say(invocation, f"  {command}")

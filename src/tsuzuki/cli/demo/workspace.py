@@ -1,0 +1,151 @@
+"""The workspace of `tsuzuki demo`: its files, made once and never changed afterwards.
+
+The record of the ports is written before `tsuzuki.yaml`, which names them: a start that was interrupted between the
+two is continued by the next one. A folder with a `tsuzuki.yaml` and no record is not a demo's, and is left alone.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from tsuzuki.cli.demo.part import DemoContext, DemoPart, DemoServer
+from tsuzuki.model.clock import Clock
+from tsuzuki.model.errors import ConfigurationError, Conflict, FileUnusable
+
+FILE_NAME = "tsuzuki.yaml"
+RECORD = Path(".tsuzuki") / "demo.json"
+NIGHTLY = """\
+# The nightly report. Its first attempt finds the archive closed, and the retry succeeds.
+echo "Report of $TSUZUKI_JOB, run $TSUZUKI_RUN_ID, attempt $TSUZUKI_ATTEMPT"
+for part in orders deliveries returns; do
+  echo "reading $part"
+  sleep 0.4
+done
+if [ "$TSUZUKI_ATTEMPT" -lt 2 ]; then
+  echo "the archive does not answer: connection refused" >&2
+  exit 1
+fi
+echo "3 parts written to the archive"
+"""
+HEAD = """\
+# yaml-language-server: $schema=tsuzuki.schema.json
+# The demo of Tsuzuki. All services in it are stand-ins on this machine, started by `tsuzuki demo`.
+# Change it as you like: a running demo applies what you save.
+
+version: 1
+timezone: UTC
+
+web:
+  owner_mode: open              # no sign-in: for a demo only, because every account of this machine has all rights
+"""
+COMMAND_JOBS = """\
+  nightly-report:
+    description: A command whose first attempt fails
+    command: [sh, nightly.sh]
+    schedule: {daily_at: "02:30"}
+    timeout: 10m
+    max_retries: 3
+    backoff: {initial: 3s}
+
+  greet-visitor:
+    description: Waits for the event visitor.came
+    command: [sh, -c, 'echo "Welcome: $TSUZUKI_EVENT"']
+    on_event: visitor.came
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoRecord:
+    """What the first start wrote down."""
+
+    since: datetime
+    ports: Mapping[str, int]
+
+
+class DemoWorkspace:
+    """The demo in `folder`, which need not exist yet, with the part of each collector."""
+
+    def __init__(self, folder: Path, *, parts: Iterable[DemoPart], clock: Clock) -> None:
+        self.folder = folder
+        self.file = folder / FILE_NAME
+        self.parts = tuple(parts)
+        self._clock = clock
+        self._now = clock.now()
+
+    def refuse_if_not_a_demo(self) -> None:
+        if self.file.exists() and not (self.folder / RECORD).exists():
+            raise Conflict(
+                f"{self.folder} is a workspace already, and not one of the demo",
+                hint="Nothing was changed. Name another folder: tsuzuki demo FOLDER",
+                code="not_a_demo",
+            )
+
+    def make_folder(self) -> None:
+        """The folder with the files that parts need; `.gitignore` keeps it out of a repository around it."""
+        try:
+            (self.folder / RECORD).parent.mkdir(parents=True, exist_ok=True)
+            _write_if_missing(self.folder / ".gitignore", "*\n")
+            for part in self.parts:
+                part.prepare(self.context())
+        except OSError as problem:
+            raise FileUnusable(
+                f"the folder {self.folder} cannot be made: {problem.strerror}",
+                hint="Name a folder you may write to: tsuzuki demo FOLDER",
+                code="folder_unwritable",
+            ) from problem
+
+    def context(self) -> DemoContext:
+        return DemoContext(folder=self.folder, since=self.record().since, clock=self._clock)
+
+    def servers(self) -> Sequence[DemoServer]:
+        context = self.context()
+        return [server for part in self.parts for server in part.servers(context)]
+
+    def record(self) -> DemoRecord:
+        """That of the first start; before it, one without ports."""
+        file = self.folder / RECORD
+        try:
+            said = json.loads(file.read_text(encoding="utf-8"))
+            return DemoRecord(
+                since=datetime.fromisoformat(said["since"]), ports=dict(said["ports"])
+            )
+        except FileNotFoundError:
+            return DemoRecord(since=self._now, ports={})
+        except (ValueError, KeyError, TypeError) as problem:
+            raise ConfigurationError(
+                f"{file} is not what the demo wrote",
+                hint=f"Remove the folder {self.folder}, and start the demo again.",
+                code="demo_record",
+            ) from problem
+
+    def write(self, ports: Mapping[str, int]) -> None:
+        """Write what is missing: the record, the script of a job, the schema, and at last the file."""
+        from tsuzuki.wiring.application import file_schema
+
+        record = {"since": self.record().since.isoformat(), "ports": dict(ports)}
+        _write_if_missing(self.folder / RECORD, json.dumps(record))
+        _write_if_missing(self.folder / "nightly.sh", NIGHTLY)
+        _write_if_missing(self.folder / "tsuzuki.schema.json", file_schema())
+        _write_if_missing(self.file, self.file_text(ports))
+
+    def file_text(self, ports: Mapping[str, int]) -> str:
+        """The text of `tsuzuki.yaml`: a section and a job of each part, and two commands."""
+        context = self.context()
+        values = [{**ports, **part.values(context)} for part in self.parts]
+        sections = [
+            part.section.format(**own) for part, own in zip(self.parts, values, strict=True)
+        ]
+        jobs = [part.job.format(**own) for part, own in zip(self.parts, values, strict=True)]
+        return "\n".join(
+            [HEAD, *filter(None, sections), "jobs:\n" + "\n".join([*jobs, COMMAND_JOBS])]
+        )
+
+
+def _write_if_missing(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    if not path.exists():
+        unfinished = path.with_name(f".{path.name}.tmp")
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)

@@ -1,0 +1,1 @@
+"""`tsuzuki job`: its verbs, and what they ask and show."""

@@ -1,0 +1,1 @@
+"""`tsuzuki run` and `tsuzuki run-due`: running, watching and looking at runs."""

@@ -1,0 +1,118 @@
+"""`tsuzuki run failures`: what failed for one cause, as one group; retried or acknowledged as one."""
+
+import click
+
+from tsuzuki.cli.application import open_application
+from tsuzuki.cli.arguments import StoredId
+from tsuzuki.cli.commands import Group
+from tsuzuki.cli.invocation import Invocation, OutputFormat
+from tsuzuki.cli.options import limit_option
+from tsuzuki.cli.run.bulk import act
+from tsuzuki.cli.run.views import COLUMNS, row
+from tsuzuki.cli.terminal.confirmation import yes_option
+from tsuzuki.cli.terminal.output import Column, emit, say
+from tsuzuki.model.bulk import BulkVerb
+
+GROUPS = [
+    Column("id", "GROUP"),
+    Column("failures", align="right"),
+    Column("jobs", align="right"),
+    Column("last_failed_at", "LAST"),
+    Column("last_run_id", "RUN", align="right"),
+    Column("signature", "WHAT HAPPENED"),
+]
+
+group_argument = click.argument("group_id", metavar="GROUP")
+
+
+@click.group(cls=Group)
+def failures() -> None:
+    """See failures by their cause; retry or acknowledge those of one cause.
+
+    \b
+    tsuzuki run failures ls
+    tsuzuki run failures retry GROUP --dry-run
+    """
+
+
+@failures.command()
+@click.option("--acknowledged", is_flag=True, help="Also those that are acknowledged.")
+@limit_option
+@click.pass_obj
+def ls(invocation: Invocation, acknowledged: bool, limit: int) -> None:
+    """List the causes of failures of the last week, the newest failure first.
+
+    \b
+    tsuzuki run failures ls --acknowledged
+    """
+    from tsuzuki.services.failures import group_as_dict
+
+    with open_application(invocation) as application:
+        found = application.failures.find(with_acknowledged=acknowledged, limit=limit)
+    rows = [group_as_dict(group) for group in found]
+    emit(invocation, rows, columns=GROUPS, empty="no failures that were not acknowledged")
+
+
+@failures.command()
+@group_argument
+@click.pass_obj
+def show(invocation: Invocation, group_id: str) -> None:
+    """Show one cause: the jobs it hit, and its newest runs.
+
+    \b
+    tsuzuki run failures show GROUP
+    """
+    with open_application(invocation) as application:
+        view = application.failures.get(group_id)
+        runs = application.failures.runs(group_id, limit=10)
+    emit(invocation, view.as_dict())
+    if invocation.output is OutputFormat.TABLE:
+        emit(invocation, map(row, runs), columns=COLUMNS)
+
+
+@failures.command()
+@group_argument
+@click.option("--dry-run", is_flag=True, help="Count them and show ten; change nothing.")
+@click.option("--background", is_flag=True, help="Do not wait until it is done.")
+@yes_option
+@click.pass_obj
+def retry(
+    invocation: Invocation, group_id: str, dry_run: bool, background: bool, yes: bool
+) -> None:
+    """Retry every run that failed for this cause and was not retried yet.
+
+    \b
+    tsuzuki run failures retry GROUP --yes
+    """
+    with open_application(invocation) as application:
+        application.failures.get(group_id)
+    act(
+        invocation,
+        BulkVerb.RETRY,
+        states=(),
+        dry_run=dry_run,
+        background=background,
+        yes=yes,
+        failure_group=group_id,
+    )
+
+
+@failures.command()
+@group_argument
+@click.option(
+    "--through", type=StoredId(), metavar="RUN", help="Only failures of runs up to this one."
+)
+@click.pass_obj
+def ack(invocation: Invocation, group_id: str, through: int | None) -> None:
+    """Acknowledge the failures of a cause; a later one opens it again.
+
+    \b
+    tsuzuki run failures ack GROUP
+    """
+    from tsuzuki.services.failures import group_as_dict
+
+    with open_application(invocation) as application:
+        group = application.failures.acknowledge(group_id, through=through)
+    say(invocation, f"Acknowledged the failures up to run {group.acknowledged_run_id}.")
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, group_as_dict(group))

@@ -1,0 +1,265 @@
+"""`tsuzuki run`: what has run, what runs, and why something does not."""
+
+import sys
+import threading
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tsuzuki.cli.application import ask, open_application
+from tsuzuki.cli.arguments import RunNumber, timeout_option
+from tsuzuki.cli.commands import Group
+from tsuzuki.cli.completions import job_names, run_ids, worker_ids
+from tsuzuki.cli.invocation import Invocation, OutputFormat
+from tsuzuki.cli.options import EnumChoice, before_id_option
+from tsuzuki.cli.run.bulk import bulk
+from tsuzuki.cli.run.failures import failures
+from tsuzuki.cli.run.views import COLUMNS, HISTORY, row, summary, terminal_history, terminal_list
+from tsuzuki.cli.run.watch import (
+    exit_with_result,
+    reason_columns,
+    sentence,
+    telling_that_it_goes_on,
+    watch_run,
+)
+from tsuzuki.cli.terminal.output import Column, emit, is_terminal, say, warn, write
+from tsuzuki.model.clock import SystemClock
+from tsuzuki.model.errors import Conflict, NotFound, TsuzukiError, UsageError
+from tsuzuki.model.run_filter import RunFilter
+from tsuzuki.model.states import RunState
+from tsuzuki.model.visible_text import neutralise
+
+if TYPE_CHECKING:
+    from tsuzuki.model.run import Run
+    from tsuzuki.services.logs import LogLine
+
+LINES = [Column("at"), Column("stream"), Column("body", "TEXT")]
+
+run_id_argument = click.argument("run_id", metavar="RUN", type=RunNumber(), shell_complete=run_ids)
+
+
+@click.group(cls=Group)
+def run() -> None:
+    """Look at runs, follow them, cancel and retry them.
+
+    \b
+    tsuzuki run ls
+    tsuzuki run explain 7
+    """
+
+
+@run.command()
+@click.option(
+    "--job", "job_name", metavar="NAME", help="Only of this job.", shell_complete=job_names()
+)
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=EnumChoice(RunState),
+    metavar="STATE",
+    help="Only in this state; may be repeated.",
+)
+@click.option(
+    "--worker",
+    "worker_id",
+    metavar="WORKER",
+    help="Only on this worker.",
+    shell_complete=worker_ids,
+)
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, help="At most so many.")
+@before_id_option
+@click.pass_obj
+def ls(invocation: Invocation, /, states: tuple[RunState, ...], limit: int, **wanted: Any) -> None:
+    """List runs, the newest first.
+
+    \b
+    tsuzuki run ls --job hello --state FAILED
+    """
+    narrowed = RunFilter(states=frozenset(states), limit=limit + 1, **wanted)
+    found = ask(invocation, lambda source: source.runs.find(narrowed))
+    shown = found[:limit]
+    is_narrowed = states or any(value is not None for value in wanted.values())
+    empty = "no such runs" if is_narrowed else "no runs yet: tsuzuki job run hello"
+    if invocation.output is OutputFormat.TABLE and is_terminal(sys.stdout):
+        rows, columns = terminal_list(shown, SystemClock().now())
+        emit(invocation, rows, columns=columns, empty=empty)
+    else:
+        emit(invocation, map(row, shown), columns=COLUMNS, empty=empty)
+    if len(found) > limit:
+        say(invocation, f"Older ones: tsuzuki run ls --before-id {shown[-1].id}")
+
+
+@run.command()
+@run_id_argument
+@click.option("--all", "everything", is_flag=True, help="Every field, the internal ones too.")
+@click.pass_obj
+def show(invocation: Invocation, run_id: int, everything: bool) -> None:
+    """Show what became of one run, and its history.
+
+    \b
+    tsuzuki run show 7
+    tsuzuki run show 7 --all
+    """
+    view = ask(invocation, lambda source: source.runs.get(run_id))
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, view.as_dict())
+        return
+    now = SystemClock().now()
+    if everything:
+        emit(invocation, {**asdict(view.run), "retried_as": view.retried_as})
+    else:
+        shown, columns = summary(view, now)
+        emit(invocation, shown, columns=columns)
+    say(invocation, "History:")
+    history = terminal_history(now) if is_terminal(sys.stdout) else HISTORY
+    emit(invocation, view.history, columns=history, empty="It has not moved yet.")
+
+
+@run.command()
+@run_id_argument
+@click.option("--follow", "-f", is_flag=True, help="Go on until the run ends.")
+@click.option("--tail", type=click.IntRange(1, 10_000), metavar="N", help="Only the last N lines.")
+@click.pass_obj
+def logs(invocation: Invocation, run_id: int, follow: bool, tail: int | None) -> None:
+    """Print what a run has written.
+
+    With --follow the exit code is the run's result.
+
+    \b
+    tsuzuki run logs 7 --follow
+    """
+    with open_application(invocation) as application:
+        if tail is not None and not follow:
+            _print_lines(invocation, application.logs.tail(run_id, tail))
+            return
+        start = application.logs.tail(run_id, tail)[:1] if tail is not None else []
+        after_seq = start[0].seq - 1 if start else 0
+        if not follow:
+            _print_lines(invocation, application.logs.read_all(run_id))
+            return
+        pause = threading.Event()
+        lines = application.logs.follow(run_id, wait=pause.wait, after_seq=after_seq)
+        _print_lines(invocation, lines)
+        exit_with_result(application.runs.get(run_id).run)
+
+
+@run.command()
+@run_id_argument
+@timeout_option
+@click.pass_obj
+def watch(invocation: Invocation, run_id: int, timeout: float | None) -> None:
+    """Watch a run until it ends; the exit code is its result.
+
+    \b
+    tsuzuki run watch 7 --timeout 60
+    """
+    with (
+        open_application(invocation) as application,
+        telling_that_it_goes_on(invocation, run_id),
+    ):
+        ended = watch_run(invocation, application, run_id, timeout=timeout, with_log=True)
+    emit(invocation, row(ended), columns=COLUMNS)
+    exit_with_result(ended)
+
+
+@run.command()
+@click.argument(
+    "run_ids",
+    metavar="RUN...",
+    nargs=-1,
+    required=True,
+    type=RunNumber(),
+    shell_complete=run_ids,
+)
+@click.pass_obj
+def cancel(invocation: Invocation, run_ids: tuple[int, ...]) -> None:
+    """Stop runs, or never let them start.
+
+    \b
+    tsuzuki run cancel 7 8
+    """
+    with open_application(invocation) as application:
+        refused: list[TsuzukiError] = []
+        canceled = []
+        for run_id in run_ids:
+            try:
+                canceled.append(application.runs.cancel(run_id))
+                say(invocation, _canceled_sentence(canceled[-1]))
+            except (Conflict, NotFound) as problem:
+                refused.append(problem)
+    for refusal in refused[:-1]:
+        warn(invocation, refusal.message)
+    if refused:
+        raise refused[-1]
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, map(row, canceled), columns=COLUMNS)
+
+
+def _canceled_sentence(run: "Run") -> str:
+    if run.state.is_final:
+        return sentence(run)
+    return (
+        f"Cancel requested: run {run.id} ({run.job_name}) will be canceled when its handler's "
+        "transaction ends."
+    )
+
+
+@run.command()
+@run_id_argument
+@click.option("--watch", "watching", is_flag=True, help="Watch the new run until it ends.")
+@timeout_option
+@click.pass_obj
+def retry(invocation: Invocation, run_id: int, watching: bool, timeout: float | None) -> None:
+    """Retry a run that has ended, as a new run.
+
+    \b
+    tsuzuki run retry 7 --watch
+    """
+    if timeout is not None and not watching:
+        raise UsageError(
+            "--timeout limits the waiting, so it needs --watch",
+            hint=f"Say: tsuzuki run retry {run_id} --watch --timeout {timeout:g}",
+        )
+    with open_application(invocation) as application:
+        submission = application.runs.retry(run_id)
+        emit(invocation, {"run_id": submission.run_id, "retry_of": run_id})
+        if watching:
+            new_id = submission.run_id
+            with telling_that_it_goes_on(invocation, new_id):
+                ended = watch_run(invocation, application, new_id, timeout=timeout, with_log=True)
+            exit_with_result(ended)
+
+
+@run.command()
+@run_id_argument
+@click.pass_obj
+def explain(invocation: Invocation, run_id: int) -> None:
+    """Say exactly why a run is not running, or where it is.
+
+    \b
+    tsuzuki run explain 7
+    """
+    with open_application(invocation) as application:
+        explanation = application.runs.explain(run_id)
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, explanation.as_dict())
+        return
+    say(invocation, f"Run {run_id} of {explanation.job} is {explanation.state}.")
+    emit(invocation, explanation.reasons, columns=reason_columns(explanation.reasons))
+
+
+run.add_command(bulk)
+run.add_command(failures)
+
+
+def _print_lines(invocation: Invocation, lines: "Iterable[LogLine]") -> None:
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, map(asdict, lines), columns=LINES)
+        return
+    for line in lines:
+        # As it was written, to where it was written; but nothing in it may move a cursor.
+        stream = sys.stderr if line.stream == "stderr" else sys.stdout
+        write(neutralise(line.body), stream=stream)

@@ -1,0 +1,157 @@
+"""The options of the commands that serve HTTP, and the server that they start."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.terminal.output import echo_error, echo_json_error, say, warn
+from tsuzuki.model.errors import ConfigurationError, Conflict, TsuzukiError, extra_missing
+from tsuzuki.model.import_string import load
+
+if TYPE_CHECKING:
+    from tsuzuki.wiring.application import Application
+
+DEFAULT_ADDRESS = "127.0.0.1:8420"
+LINK_PATH = "/sign-in/link"
+WEB_PACKAGES = ("fastapi", "uvicorn", "starlette", "anyio", "jinja2", "babel", "pwdlib")
+
+
+def web_options(function: Any) -> Any:
+    options = [
+        click.option(
+            "--listen",
+            metavar="HOST:PORT",
+            help=f"Where the API is served; {DEFAULT_ADDRESS} unless said, port 0 takes a free one.",
+        ),
+        click.option(
+            "--allow-host",
+            "allowed_hosts",
+            metavar="NAME",
+            multiple=True,
+            help="A further name that this server is known by.",
+        ),
+        click.option(
+            "--trust-proxy",
+            "trusted_proxies",
+            metavar="ADDRESS",
+            multiple=True,
+            help="A proxy (address or network) whose X-Forwarded-For and X-Forwarded-Proto count.",
+        ),
+        click.option(
+            "--setup",
+            is_flag=True,
+            help="Print a one-time code by which the first admin is made.",
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebOptions:
+    """How the API is to be served."""
+
+    listen: str | None
+    allowed_hosts: tuple[str, ...]
+    trusted_proxies: tuple[str, ...]
+    setup: bool
+    log_format: str = "text"
+
+
+@contextmanager
+def web_served(
+    invocation: Invocation, application: "Application", options: WebOptions
+) -> Iterator[str]:
+    """Serve the API while the block runs; gives its address."""
+    try:
+        address = load("tsuzuki.web.server:parse_address")(options.listen or DEFAULT_ADDRESS)
+        is_for_others = bool(options.trusted_proxies) or not address.is_loopback
+        if is_for_others and not options.setup:
+            _refuse_open_door(application, f"{address.host}:{address.port}")
+        server = load("tsuzuki.web.server:WebServer")(
+            application,
+            address,
+            allowed_hosts=options.allowed_hosts,
+            trusted_proxies=options.trusted_proxies,
+        )
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] not in WEB_PACKAGES:
+            raise
+        raise extra_missing(
+            "the API cannot be served: FastAPI is not installed", extra="web"
+        ) from None
+    server.start()
+    try:
+        if options.setup:
+            code = application.setup_codes.create(actor=application.principal.actor)
+            _show_code(invocation, code.text)
+        elif server.signs_owner_in and options.log_format != "json":
+            _tell_link(invocation, application, server.url)
+        yield server.url
+    finally:
+        server.stop()
+
+
+def _show_code(invocation: Invocation, code: str) -> None:
+    """On stderr, also for a program and with --quiet: it is what was asked for, and is shown nowhere else."""
+    if invocation.output.is_json:
+        echo_json_error({"setup_code": code})
+    else:
+        echo_error(invocation, f"Make the first admin with this code, once: {code}")
+
+
+def _tell_link(invocation: Invocation, application: "Application", url: str) -> None:
+    """A link for the person at the terminal; where the lines may be kept as a log, only how to get one."""
+    address = url.removeprefix("http://")
+    option = "" if address == DEFAULT_ADDRESS else f" --listen {address}"
+    try:
+        if application.users.any():
+            return
+        if sys.stderr.isatty() and not (invocation.quiet or invocation.output.is_json):
+            link = new_link(application, url)
+            say(invocation, f"Sign in, once and within 15 minutes, with: {link['url']}")
+            return
+    except TsuzukiError as problem:  # the database is busy; the server answers all the same
+        say(invocation, f"No link could be created: {problem.message}.")
+    say(invocation, f"Sign in with the link that this prints: tsuzuki web link{option}")
+
+
+def new_link(application: "Application", url: str) -> dict[str, Any]:
+    """A link by which the owner of a server at `url` signs in."""
+    made = application.owner_links.create(actor=application.principal.actor)
+    return {"url": f"{url}{LINK_PATH}?token={made.secret}", "expires_at": made.expires_at}
+
+
+@contextmanager
+def web_served_if_possible(
+    invocation: Invocation, application: "Application", options: WebOptions
+) -> Iterator[str | None]:
+    """The same beside an engine. If the address was not asked for, an engine starts without the API too: a second
+    one on this machine finds the port in use, and a core installation has no FastAPI."""
+    with ExitStack() as stack:
+        url = None
+        try:
+            url = stack.enter_context(web_served(invocation, application, options))
+        except (Conflict, ConfigurationError) as problem:
+            if options.listen is not None or options.setup or options.trusted_proxies:
+                raise
+            what = f"The web page and the API are not served: {problem.message}. {problem.hint}"
+            warn(invocation, f"{what} Without them on purpose: --no-web.")
+        yield url
+
+
+def _refuse_open_door(application: "Application", address: str) -> None:
+    """A server that other machines reach, by its address or by a proxy, needs users, or a code for the first one."""
+    if not application.users.any():
+        raise ConfigurationError(
+            f"there is no user yet, and other machines would reach {address}",
+            hint="Add one with: tsuzuki user add NAME --role admin. Or start with --setup, which prints a one-time"
+            " code for the first admin.",
+            code="no_users",
+        )

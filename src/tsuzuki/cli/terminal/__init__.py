@@ -1,0 +1,1 @@
+"""What a command reads from a terminal and writes to it: values, tables, progress, questions."""

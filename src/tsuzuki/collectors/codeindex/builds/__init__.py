@@ -1,0 +1,1 @@
+"""Builds: who may build an index, as a job of which process, and the building itself."""

@@ -1,0 +1,1 @@
+"""Parsing: files in, symbols and references out, in processes of their own."""

@@ -1,0 +1,1 @@
+"""Fetching: which feeds are due, the request and the answer of each, and how each fares."""

@@ -1,0 +1,1 @@
+"""Items: their life, their pages, and the steps that take each to its end."""

@@ -1,1 +1,0 @@
-"""Wake-ups of a process's loops. Hints only: every loop polls as well."""
