@@ -167,6 +167,19 @@ def test_a_table_of_another_program_refuses_only_its_collector(
     assert tables(database) == {"projects"} | OF_ENGINE | tables_of("books")
 
 
+def test_an_index_of_another_program_refuses_only_its_collector(
+    url: str, database: Database, tmp_path: Path
+) -> None:
+    with database.write() as connection:
+        connection.execute(sa.text("CREATE TABLE links (url TEXT)"))
+        connection.execute(sa.text("CREATE INDEX idx_items_url ON links (url)"))
+    with application_on(url, tmp_path) as application:
+        with pytest.raises(SchemaMismatch, match=r"idx_items_url.* already exists") as refused:
+            application.service("feeds")
+        assert refused.value.specific_code == "foreign_table"
+        assert tables(database) == {"links"} | OF_ENGINE
+
+
 def test_a_dry_run_creates_no_tables(url: str, database: Database, tmp_path: Path) -> None:
     with application_on(url, tmp_path):
         pass

@@ -13,7 +13,7 @@ from tsuzuki.store.runs import moves
 
 DIALECTS: dict[str, Dialect] = {
     "SQLite": sqlite.dialect(paramstyle="named"),
-    "PostgreSQL": postgresql.dialect(paramstyle="named"),
+    "PostgreSQL": postgresql.dialect(paramstyle="named"),  # type: ignore[no-untyped-call]  # SQLAlchemy does not type it
 }
 MOVERS: dict[str, str] = {
     "assign": "leader",

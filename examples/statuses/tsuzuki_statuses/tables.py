@@ -8,7 +8,7 @@ from tsuzuki.store.schema.migrate import Component
 
 metadata = MetaData()
 kept = Table(
-    "statuses_kept",
+    "tsuzuki_statuses_kept",
     metadata,
     Column("job", Text, primary_key=True),
     Column("id", Text, primary_key=True),
@@ -17,7 +17,7 @@ kept = Table(
     Column("content", Text, nullable=False),
 )
 cursors = Table(
-    "statuses_cursors",
+    "tsuzuki_statuses_cursors",
     metadata,
     Column("job", Text, primary_key=True),
     Column("newest_id", Text, nullable=False),

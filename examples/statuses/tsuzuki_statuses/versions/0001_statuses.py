@@ -9,7 +9,7 @@ down_revision = None
 
 def upgrade():
     op.create_table(
-        "statuses_kept",
+        "tsuzuki_statuses_kept",
         sa.Column("job", sa.Text, primary_key=True),
         sa.Column("id", sa.Text, primary_key=True),
         sa.Column("url", sa.Text, nullable=False),
@@ -17,7 +17,7 @@ def upgrade():
         sa.Column("content", sa.Text, nullable=False),
     )
     op.create_table(
-        "statuses_cursors",
+        "tsuzuki_statuses_cursors",
         sa.Column("job", sa.Text, primary_key=True),
         sa.Column("newest_id", sa.Text, nullable=False),
     )

@@ -22,9 +22,10 @@ from types import ModuleType
 from typing import Any
 
 from sqlalchemy import Connection, MetaData, Select, Text, column, inspect, select, table
+from sqlalchemy.exc import DBAPIError
 
 from tsuzuki.model.errors import SchemaMismatch
-from tsuzuki.store.schema import access_tables, history_tables, operation_tables, tables
+from tsuzuki.store.schema import access_tables, history_tables, operation_tables, tables, takeover
 from tsuzuki.store.schema.compatibility import is_compatible, store_compatibility
 from tsuzuki.store.schema.sql_scripts import scripts, triggers_in
 from tsuzuki.store.schema.takeover import FormerTables, require_free, take_over
@@ -267,13 +268,30 @@ def _upgrade_one(database: Database, component: Component, to: str) -> Upgrade:
         if is_new and take_over(connection, component, now=database.clock.now()):
             stamp(connection, component)
         else:
-            run(connection, component, to=to)
+            try:
+                run(connection, component, to=to)
+            except DBAPIError as problem:
+                if refusal := _foreign_name(component, problem):
+                    raise refusal from problem
+                raise
         after = current_revision(connection, component)
         if after == component.newest():
             store_compatibility(connection, component)
     if after is None:
         raise ValueError(f"the migrations of {component.name} left no revision")
     return Upgrade(component=component.name, before=before, after=after)
+
+
+def _foreign_name(component: Component, problem: DBAPIError) -> SchemaMismatch | None:
+    """What is wrong if another program has an index or a view under one of the names; tables are checked before."""
+    first_line = str(problem.orig).partition("\n")[0]
+    if "already exists" not in first_line:
+        return None
+    return SchemaMismatch(
+        f"the tables of {component.name} cannot be created: {first_line}",
+        hint=takeover.HINT,
+        code=takeover.CODE,
+    )
 
 
 def _is_usable(connection: Connection, component: Component, revision: str | None) -> bool:

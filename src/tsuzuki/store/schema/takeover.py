@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tsuzuki.store.schema.migrate import Component
 
 CODE = "foreign_table"
-_HINT = "Rename the table, or use another database (`database_url`). Nothing was changed."
+HINT = "Rename the table, or use another database (`database_url`). Nothing was changed."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,14 +96,14 @@ def require_free(connection: Connection, component: "Component") -> frozenset[st
         if name not in former:
             raise SchemaMismatch(
                 f"the database has a table {name!r} that Tsuzuki did not create",
-                hint=_HINT,
+                hint=HINT,
                 code=CODE,
             )
         problems = list(_Existing(connection, former[name]).problems())
         if problems:
             raise SchemaMismatch(
                 f"the table {name!r} cannot be taken over: {'; '.join(problems)}",
-                hint=_HINT,
+                hint=HINT,
                 code=CODE,
             )
     if there and component.former and (check := component.former().check):
@@ -139,7 +139,7 @@ def take_over(connection: Connection, component: "Component", *, now: datetime) 
         first_line = str(problem.orig).partition("\n")[0]
         raise SchemaMismatch(
             f"the tables {', '.join(sorted(there))} cannot be taken over: {first_line}",
-            hint=_HINT,
+            hint=HINT,
             code=CODE,
         ) from problem
     return True
