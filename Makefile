@@ -67,11 +67,8 @@ check-ctags: setup ## compare with the unit cases of universal-ctags: CTAGS_UNIT
 	@CTAGS_UNITS="$(abspath $(CTAGS_UNITS))" SHOW="$(or $(SHOW),0)" RAISE="$(RAISE)" $(BIN)/pytest -q -s -m full tests/collectors/codeindex/test_ctags_units.py
 
 # SHORT=1: smaller numbers and one round. The benchmarks run one after the other; one that fails is left out of the report.
-BENCHES := engine commits books feeds codeindex web cli scale
-bench: setup ## every benchmark, then one report: bench/results/report.md and report.svg
-	@failed=""; for one in $(BENCHES); do \
-	  echo "== bench-$$one" >&2; $(MAKE) --no-print-directory bench-$$one SHORT=$(SHORT) || failed="$$failed $$one"; done; \
-	$(BIN)/python -W ignore -m bench.report; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
+bench: setup ## every benchmark, those of installed collectors too, then one report: bench/results/report.md and report.svg
+	@$(BIN)/python -W ignore -m bench $(if $(SHORT),--short)
 
 bench-report: setup ## the report of what was measured last
 	@$(BIN)/python -W ignore -m bench.report
@@ -85,17 +82,17 @@ bench-scale: setup ## how far one leader and one PostgreSQL carry
 	@$(BIN)/python -W ignore -m bench.engine.scale $(if $(SHORT),--short) $(if $(SHAPES),--shapes "$(SHAPES)")
 
 bench-commits: setup ## measure the collection of commits beside git itself
-	@$(BIN)/python -W ignore -m bench.commits.measure $(if $(SHORT),--short --rounds 1 --commits 3000)
+	@$(BIN)/python -W ignore -m bench.commits.measure $(if $(SHORT),--short)
 
 bench-books: setup ## books beside the barest loop; PEER=/path/to/python-with-dlt measures dlt too
-	@$(BIN)/python -W ignore -m bench.books $(if $(SHORT),--rounds 1) $(if $(PEER),--peer $(PEER))
+	@$(BIN)/python -W ignore -m bench.books $(if $(SHORT),--short) $(if $(PEER),--peer $(PEER))
 
 bench-feeds: setup ## feeds beside bare loops of the same calls, memory, and the choice of the next item; ONLY=items measures one
-	@$(BIN)/python -W ignore -m bench.feeds $(if $(SHORT),--rounds 1 --items 200 --feeds 100 --large 2000 --processed 100000) $(if $(ONLY),--only $(ONLY))
+	@$(BIN)/python -W ignore -m bench.feeds $(if $(SHORT),--short) $(if $(ONLY),--only $(ONLY))
 
 # TREE=/path/to/tree instead of Django; ONLY=cold measures one.
 bench-codeindex: setup ## the code index beside universal-ctags, code-index-mcp and git status; memory, lookups, answers
-	@$(BIN)/python -W ignore -m bench.codeindex $(if $(SHORT),--rounds 1 --files 10000 --symbols 100000) $(if $(TREE),--tree "$(TREE)") $(if $(ONLY),--only $(ONLY))
+	@$(BIN)/python -W ignore -m bench.codeindex $(if $(SHORT),--short) $(if $(TREE),--tree "$(TREE)") $(if $(ONLY),--only $(ONLY))
 
 # DATABASE=postgresql: on one of the two; RUNS=10000000 runs in the table; ONLY=submit measures one.
 bench-web: setup ## lists, counts and pages beside a million runs, and runs started by 16 clients, on both databases

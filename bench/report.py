@@ -18,14 +18,12 @@ from bench.engine.plan import MEASURES
 from bench.engine.table import Row, read
 from bench.report_picture import Bar, draw
 from bench.rows import RESULTS
+from tsuzuki.wiring.collectors import collector_records
 
 ORDER = (
     "engine",
     "scale",
-    "commits",
-    "books",
-    "feeds",
-    "codeindex",
+    *(name for name, one in collector_records().usable.items() if one.bench is not None),
     "web-sqlite",
     "web-postgresql",
     "cli",

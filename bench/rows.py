@@ -67,12 +67,19 @@ def run(
     *,
     name: str,
     choices: Sequence[str] = (),
+    short: Mapping[str, Any] | None = None,
 ) -> None:
-    """The main of a benchmark that gives row after row: shows each, and writes all of them."""
+    """The main of a benchmark that gives row after row: shows each, and writes all of them. With `--short` options have
+    the values of `short` as their defaults."""
+    if short is not None:
+        parser.add_argument("--short", action="store_true", help="smaller numbers, one round")
     if choices:
         parser.add_argument("--only", action="append", choices=choices)
     parser.add_argument("--result", type=Path, default=RESULTS / f"{name}.json")
     options = parser.parse_args()
+    if short is not None and options.short:
+        parser.set_defaults(**short)
+        options = parser.parse_args()
     load = f"{os.getloadavg()[0]:.1f}"
     rows = []
     for row in measures(options):

@@ -119,7 +119,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peer", help="a Python that has dlt[sqlalchemy]")
-    run(parser, measures, name="books")
+    run(parser, measures, name="books", short={"rounds": 1})
 
 
 if __name__ == "__main__":

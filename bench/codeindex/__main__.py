@@ -146,7 +146,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--symbols", type=int, default=1_000_000)
-    run(parser, measures, name="codeindex", choices=MEASURES)
+    short = {"rounds": 1, "files": 10_000, "symbols": 100_000}
+    run(parser, measures, name="codeindex", choices=MEASURES, short=short)
 
 
 if __name__ == "__main__":

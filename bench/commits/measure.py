@@ -49,9 +49,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--commits", type=int, default=30_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--short", action="store_true", help="without the million commits")
     parser.add_argument("--pydriller", action="store_true", help="also its peer, in its own venv")
-    run(parser, measures, name="commits")
+    run(parser, measures, name="commits", short={"rounds": 1, "commits": 3_000})
 
 
 def first_collection(repository: Path, rounds: int) -> dict[str, Any]:

@@ -128,7 +128,8 @@ def main() -> None:
     parser.add_argument("--feeds", type=int, default=500)
     parser.add_argument("--large", type=int, default=10_000)
     parser.add_argument("--processed", type=int, default=1_000_000)
-    run(parser, measures, name="feeds", choices=MEASURES)
+    short = {"rounds": 1, "items": 200, "feeds": 100, "large": 2_000, "processed": 100_000}
+    run(parser, measures, name="feeds", choices=MEASURES, short=short)
 
 
 if __name__ == "__main__":

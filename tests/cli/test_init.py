@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from support.workspace import Workspace
-from tsuzuki.config.starter_file import STARTER
+from tsuzuki.config.starter_file import starter_text
+from tsuzuki.wiring.collectors import installed_collectors
+
+STARTER = starter_text(installed_collectors().kinds)
 
 UNREACHABLE = "postgresql://127.0.0.1:1/nothing"
 

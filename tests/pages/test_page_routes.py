@@ -8,8 +8,13 @@ import brotli
 import pytest
 from starlette.requests import HTTPConnection
 
-from support.web_client import SESSION_COOKIE, Client, FixedAuthenticator, served_application
-from tsuzuki.model.access import Right
+from support.web_client import (
+    RIGHTS,
+    SESSION_COOKIE,
+    Client,
+    FixedAuthenticator,
+    served_application,
+)
 from tsuzuki.web.pages import screens
 from tsuzuki.web.pages.flash import flash_of
 from tsuzuki.web.pages.links import PageLink, local_path
@@ -53,7 +58,7 @@ def test_every_page_answers_each_caller_as_its_right_says(client: Client) -> Non
             elif principal is None:
                 assert answer.status == 303, where
                 assert answer.headers["location"].startswith("/sign-in?next=%2F"), where
-            elif Right(route.right) not in principal.rights:
+            elif not principal.may(RIGHTS[route.right]):
                 assert answer.status == 403, where
             else:
                 assert answer.status not in (401, 403, 500), where

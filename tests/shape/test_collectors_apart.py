@@ -1,4 +1,4 @@
-"""Nothing outside `collectors/` knows a collector: no literal, template, catalogue or style sheet has its name."""
+"""Nothing outside `collectors/` knows a collector: neither code nor template, catalogue, style sheet or script."""
 
 import ast
 import re
@@ -56,11 +56,48 @@ def test_no_file_has_the_name_of_a_collector() -> None:
     assert [str(path) for path in files if FILE_NAME.match(path.stem)] == []
 
 
-def test_no_template_or_style_sheet_names_a_collector() -> None:
-    name = re.compile(rf"[\"'/]({'|'.join(NAMES)})[\"'/.]")
+def test_no_template_catalogue_style_sheet_or_script_has_the_word() -> None:
+    word = re.compile(rf"\b({'|'.join(NAMES)})\b", re.IGNORECASE)
+    files = outside(".html", ".po", ".css", ".js")
+    assert {path.suffix for path in files} == {".html", ".po", ".css", ".js"}
     found = [
         f"{path.relative_to(SOURCE)}: {match[0]}"
-        for path in outside(".html", ".css", ".js")
-        if (match := name.search(path.read_text(encoding="utf-8")))
+        for path in files
+        if (match := word.search(path.read_text(encoding="utf-8")))
     ]
     assert found == []
+
+
+def test_no_sentence_marks_a_collector_as_code() -> None:
+    """In a docstring or a message; "commits" is also a word of English, and is not marked then."""
+    marked = re.compile(rf"[`\"'/]({'|'.join(NAMES)})[`\"'/:.]")
+    found = [
+        f"{path.relative_to(SOURCE)}:{node.lineno} {match[0]}"
+        for path in outside(".py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and (match := marked.search(node.value))
+    ]
+    assert found == []
+
+
+def test_no_function_class_or_variable_is_named_after_a_collector() -> None:
+    names = [name for name in NAMES if name != "commits"]  # what a transaction does
+    part = re.compile(rf"(^|_)({'|'.join(names)})(_|$)")
+    found = [
+        f"{path.relative_to(SOURCE)}:{node.lineno} {name}"
+        for path in outside(".py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if (name := identifier(node)) and part.search(name)
+    ]
+    assert found == []
+
+
+def identifier(node: ast.AST) -> str | None:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+            return name
+    return None

@@ -15,6 +15,7 @@ from tsuzuki.model.access import OwnerMode, Principal, Right, Role
 from tsuzuki.store import signing_keys
 from tsuzuki.web.server import Address, WebServer
 from tsuzuki.wiring.application import Application, opened
+from tsuzuki.wiring.collectors import installed_collectors
 
 TIMEOUT_SECONDS = 120
 NO_GITLAB = "http://127.0.0.1:9"
@@ -25,6 +26,9 @@ SESSION_COOKIE = f"tsuzuki-{_INSTALLATION}"
 """Of a served application, at a loopback name without TLS."""
 SECURE_SESSION_COOKIE = f"__Host-{SESSION_COOKIE}"
 """Of a served application, over TLS or at another name."""
+
+
+RIGHTS = installed_collectors().rights
 
 
 class FixedAuthenticator:
@@ -39,10 +43,10 @@ class FixedAuthenticator:
     }
     SCOPED: Mapping[str, Principal] = {
         f"{word}-{right}": Principal(actor=f"token:{word}", role=Role.ADMIN, scopes=scopes)
-        for right in Right
+        for right in RIGHTS
         for word, scopes in (
             ("only", frozenset({right})),
-            ("without", frozenset(Right) - {right}),
+            ("without", frozenset(RIGHTS) - {right}),
         )
     }
 

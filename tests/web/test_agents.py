@@ -23,6 +23,7 @@ from support.web_client import (
     served_application,
 )
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
+from tsuzuki.collectors.codeindex.rights import CODE_READ
 from tsuzuki.mcp import http
 from tsuzuki.mcp.runs.run_tasks import RunTasks
 from tsuzuki.mcp.runs.workspace import ServedWorkspace
@@ -129,7 +130,7 @@ def test_a_token_sees_the_tools_of_its_scopes_and_is_told_the_scope_of_others(
 def test_a_tree_of_a_job_is_built_with_the_first_question_and_answers(
     served: Served, operator: str, workspace: Path
 ) -> None:
-    reader = served.client.as_(token(served, "code", Role.OPERATOR, Right.CODE_READ))
+    reader = served.client.as_(token(served, "code", Role.OPERATOR, CODE_READ))
     missing = call_text(reader, "code_references", name="total")
     assert "index_missing" in missing
     assert "A token with the scope code:build can have it built." in missing

@@ -6,7 +6,7 @@ import pytest
 from fastapi import APIRouter
 
 from support.mcp_http import call_text, result_of, send
-from support.web_client import Client, FixedAuthenticator, Served
+from support.web_client import RIGHTS, Client, FixedAuthenticator, Served
 from tsuzuki.mcp.presets import presets
 from tsuzuki.model.access import Right
 from tsuzuki.web.app import NOUNS
@@ -49,7 +49,7 @@ def test_every_route_answers_each_caller_as_its_right_says(served: Served, clien
                 assert answer.status not in (401, 403), (method, path, caller)
             elif principal is None:
                 assert answer.status == 401, (method, path, caller)
-            elif right != "authenticated" and Right(right) not in principal.rights:
+            elif right != "authenticated" and not principal.may(RIGHTS[right]):
                 assert (answer.status, answer.code) == (403, "right_missing"), (
                     method,
                     path,
@@ -90,12 +90,12 @@ def test_every_tool_answers_each_caller_as_its_right_says(client: Client, caller
     listed = result_of(send(client.as_(caller), "tools/list"))["tools"]
     tools = presets()["all"].tools
     assert [tool["name"] for tool in listed] == [
-        tool.name for tool in tools if tool.is_listed and tool.right in principal.rights
+        tool.name for tool in tools if tool.is_listed and principal.may(tool.right)
     ]
     for tool in tools:
         answer = call_text(client.as_(caller), tool.name)
         is_refused = answer.startswith(f"!right_missing: this needs the right {tool.right}")
-        assert is_refused == (tool.right not in principal.rights), (tool.name, answer)
+        assert is_refused == (not principal.may(tool.right)), (tool.name, answer)
 
 
 def test_a_route_without_a_declared_right_cannot_be_made() -> None:

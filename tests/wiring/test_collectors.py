@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 
 from support.plug_in import OPTIONS, RECORD, REVISION, TABLES, install_plug_in
+from support.web_client import Client
+from support.web_process import serving
 from support.workspace import Ended, Workspace
-from tsuzuki.cli.root import COMMANDS
-from tsuzuki.config.schema.config_file import file_keys
 from tsuzuki.wiring.collectors import (
-    NAME,
-    RESERVED_NAMES,
     collector_records,
     installed_collectors,
 )
@@ -47,9 +45,15 @@ def test_ours_are_found_with_all_their_parts() -> None:
     assert {n: c.name for n, c in installed.components.items()} == {n: n for n in with_tables}
 
 
-def test_a_collector_may_not_be_named_like_a_command_or_a_key_of_the_file() -> None:
-    taken = {name for name in (*COMMANDS, *file_keys()) if NAME.fullmatch(name)}
-    assert taken == RESERVED_NAMES
+@pytest.mark.parametrize("name", ["job", "doctor"])
+def test_a_command_of_ours_is_not_replaced_by_one_of_a_collector(
+    workspace: Workspace, site: Path, name: str
+) -> None:
+    install_plug_in(site, name=name)
+    told = run(workspace, site, "job", "ls")
+    assert "hello" in told.out
+    assert f"warning: the command '{name}' of the collector '{name}' is hidden" in told.err
+    assert "Look at numbers." not in run(workspace, site, "--help").out
 
 
 def test_a_collector_of_another_distribution_brings_kind_tables_handler_service_and_command(
@@ -81,7 +85,7 @@ def test_a_collector_of_another_distribution_brings_kind_tables_handler_service_
             "ValueError: keys of every job cannot be keys of a kind",
         ),
         ({"record": "import sys; sys.exit(1)"}, "SystemExit: 1"),
-        ({"name": "job"}, "the name is that of a command or of a key"),
+        ({"name": "timezone"}, "the name is that of a key of tsuzuki.yaml"),
         ({"name": "Count-Up"}, "a name has lower-case letters, digits and _ only"),
         ({"revision": None}, "versions contains no migration"),
         (
@@ -235,3 +239,22 @@ def test_a_table_of_another_component_is_refused(workspace: Workspace, site: Pat
     listed = run(workspace, site, "job", "ls")
     assert listed.code == 0
     assert "its tables (tsuzuki_job_runs) are those of engine" in listed.err
+
+
+@pytest.mark.slow
+def test_a_server_leaves_out_pages_routes_and_topics_that_cannot_be_loaded(
+    workspace: Workspace, site: Path
+) -> None:
+    broken = (
+        'pages="no_such:PAGES",\n    routes=("no_such:router",),\n    topics="no_such:TOPICS",\n)'
+    )
+    install_plug_in(site, record=RECORD.rstrip().removesuffix(")") + "    " + broken)
+    words = ("web", "--listen", "127.0.0.1:0")
+    environ = {"PYTHONPATH": str(site)}
+    token = run(workspace, site, "token", "create", "reader").out.strip()
+    with serving(workspace.folder, *words, environ=environ) as (_, url):
+        client = Client(url, token)
+        assert client.get("jobs").status == 200
+        assert client.get("books").status == 200
+        assert client.get("stream?topics=no_such").code == "topic_unknown"
+        assert b"no_such" not in client.get("/openapi.json").body

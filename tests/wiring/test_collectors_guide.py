@@ -9,13 +9,16 @@ import pytest
 
 from support.workspace import Workspace
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "collectors.md"
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs" / "guide" / "collectors.md"
+EXAMPLE = "examples/"
 FILE = re.compile(r"^`([\w/.]+)`\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def install_from_guide(site: Path) -> None:
     """Write the files of the guide as `pip install` would leave them."""
-    files = dict(FILE.findall(GUIDE.read_text("utf-8")))
+    found = FILE.findall(GUIDE.read_text("utf-8"))
+    files = {name: text for name, text in found if not name.startswith(EXAMPLE)}
     project = tomllib.loads(files.pop("pyproject.toml"))["project"]
     (group,) = project["entry-points"]
     entries = [f"{name} = {value}" for name, value in project["entry-points"][group].items()]
@@ -54,3 +57,11 @@ def test_the_collector_of_the_guide_collects_continues_and_lists(
         results.append(run("run", "show", str(asked["run_id"]))["result"])
     assert results == [{"counted": 5}, {"counted": 7}]
     assert run("counting", "ls") == [{"number": number} for number in range(12)]
+
+
+def test_the_excerpts_of_the_guide_are_parts_of_the_example() -> None:
+    found = FILE.findall(GUIDE.read_text("utf-8"))
+    excerpts = [(name, text) for name, text in found if name.startswith(EXAMPLE)]
+    assert len(excerpts) >= 10
+    for name, text in excerpts:
+        assert text in (ROOT / name).read_text("utf-8"), name

@@ -1,9 +1,6 @@
 """The distribution in examples/statuses, built, installed and run through its entry point."""
 
 import json
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,31 +8,18 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from support.example_collector import install_example
 from support.workspace import Workspace
 from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN, mastodon
 from tsuzuki.sandbox.faults import Fault
 from tsuzuki.sandbox.server import StandIn
 
-ROOT = Path(__file__).parents[2]
 PAGE = 5
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the distribution and nothing else, as an installer leaves it."""
-    source, site = tmp_path_factory.mktemp("source") / "statuses", tmp_path_factory.mktemp("site")
-    shutil.copytree(ROOT / "examples" / "statuses", source)
-    command = [
-        ROOT / ".tools" / "bin" / "uv",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--offline",
-    ]
-    command += ["--no-build-isolation", "--python", sys.executable, "--target", site, source]
-    subprocess.run(command, check=True, timeout=60)
-    return site
+    return install_example(tmp_path_factory.mktemp("example"))
 
 
 @pytest.fixture

@@ -1,31 +1,59 @@
 """Every statement, one function each."""
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, func, insert, select
 
 from tsuzuki_statuses.tables import cursors, kept
 
 
-def newest_id(connection, job):
-    """The id up to which everything is stored, or None."""
-    found = select(cursors.c.newest_id).where(cursors.c.job == job)
+def newest_id(connection, job, account):
+    """The id up to which everything is stored, or None: also if the cursor is that of another account."""
+    found = select(cursors.c.newest_id).where(cursors.c.job == job, cursors.c.account == account)
     return connection.execute(found).scalar_one_or_none()
 
 
-def move_cursor(connection, job, *, newest_id):
-    connection.execute(delete(cursors).where(cursors.c.job == job))
-    connection.execute(insert(cursors).values(job=job, newest_id=newest_id))
+def move_cursor(connection, job, **values):
+    delete_cursor(connection, job)
+    connection.execute(insert(cursors).values(job=job, **values))
 
 
-def put_page(connection, job, page):
-    """Store the statuses of a page that are not there yet: the cursor may have been reset."""
+def delete_cursor(connection, job):
+    return connection.execute(delete(cursors).where(cursors.c.job == job)).rowcount
+
+
+def find_cursors(connection):
+    return connection.execute(select(cursors).order_by(cursors.c.job)).all()
+
+
+def put_page(connection, job, run_id, page):
+    """Store the statuses of a page that are not stored yet: the cursor may have been reset."""
     wanted = select(kept.c.id).where(kept.c.job == job, kept.c.id.in_([one.id for one in page]))
     known = set(connection.execute(wanted).scalars())
-    rows = [{"job": job, **vars(one)} for one in page if one.id not in known]
+    rows = [{"job": job, "run_id": run_id, **vars(one)} for one in page if one.id not in known]
     if rows:
         connection.execute(insert(kept), rows)
     return len(rows)
 
 
-def find(connection, job):
-    rows = select(kept).order_by(kept.c.created_at)
-    return connection.execute(rows if job is None else rows.where(kept.c.job == job)).all()
+def delete_kept(connection, job):
+    return connection.execute(delete(kept).where(kept.c.job == job)).rowcount
+
+
+def find(connection, *, job, run_id, after, limit):
+    """Statuses by job and id. `after` is the (job, id) of the last one before them."""
+    rows = select(kept).where(*_only(job, run_id)).order_by(kept.c.job, kept.c.id).limit(limit)
+    if after is not None:
+        last_job, last_id = after
+        rows = rows.where(
+            (kept.c.job > last_job) | ((kept.c.job == last_job) & (kept.c.id > last_id))
+        )
+    return connection.execute(rows).mappings().all()
+
+
+def count(connection, *, job=None, run_id=None):
+    rows = select(func.count()).select_from(kept).where(*_only(job, run_id))
+    return connection.execute(rows).scalar_one()
+
+
+def _only(job, run_id):
+    wanted = {kept.c.job: job, kept.c.run_id: run_id}
+    return [column == value for column, value in wanted.items() if value is not None]

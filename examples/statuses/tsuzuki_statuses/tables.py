@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from sqlalchemy import Column, MetaData, Table, Text
+from sqlalchemy import BigInteger, Column, MetaData, Table, Text
 
 from tsuzuki.store.schema.migrate import Component
+from tsuzuki.store.sql.types import UtcTime
 
 metadata = MetaData()
 kept = Table(
@@ -12,6 +13,7 @@ kept = Table(
     metadata,
     Column("job", Text, primary_key=True),
     Column("id", Text, primary_key=True),
+    Column("run_id", BigInteger, nullable=False),
     Column("url", Text, nullable=False),
     Column("created_at", Text, nullable=False),
     Column("content", Text, nullable=False),
@@ -20,7 +22,9 @@ cursors = Table(
     "tsuzuki_statuses_cursors",
     metadata,
     Column("job", Text, primary_key=True),
+    Column("account", Text, nullable=False),
     Column("newest_id", Text, nullable=False),
+    Column("updated_at", UtcTime, nullable=False),
 )
 COMPONENT = Component(
     name="statuses", metadata=metadata, versions=Path(__file__).parent / "versions"

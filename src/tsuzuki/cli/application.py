@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.root import COMMANDS
 from tsuzuki.cli.terminal.lock_notice import noticing_lock_waits
 from tsuzuki.cli.terminal.output import say, warn
 from tsuzuki.model.errors import TsuzukiError
@@ -134,5 +135,12 @@ def warn_of_refused_collectors(invocation: Invocation) -> None:
     """Before anything else: what follows may fail because one is missing."""
     from tsuzuki.wiring.collectors import installed_collectors
 
-    for problem in installed_collectors().problems:
+    installed = installed_collectors()
+    for problem in installed.problems:
         warn(invocation, problem.message)
+    for name, collector in installed.usable.items():
+        for command in sorted({*collector.commands} & {*COMMANDS}):
+            warn(
+                invocation,
+                f"the command {command!r} of the collector {name!r} is hidden by ours of that name",
+            )

@@ -75,6 +75,13 @@ def _kinds(_invocation: Invocation) -> list[tuple[str, str]]:
     return [(name, usable[name].summary) for name in sorted(usable)]
 
 
+def _rights(_invocation: Invocation) -> list[tuple[str, str]]:
+    from tsuzuki.wiring.collectors import installed_collectors
+
+    rights = installed_collectors().rights
+    return [(name, f"from {right.role}") for name, right in sorted(rights.items())]
+
+
 def _zones(_invocation: Invocation) -> list[tuple[str, str]]:
     return [(name, "") for name in sorted(available_timezones())]
 
@@ -88,4 +95,5 @@ run_ids = completion(_runs)
 setting_names = completion(_settings)
 zone_names = completion(_zones)
 job_kinds = completion(_kinds)
+right_names = completion(_rights)
 worker_ids = completion(_workers)

@@ -40,7 +40,7 @@ timezone: UTC
 # Named in requests to other servers, so that their owners can reach you.
 # contact: me@example.org
 
-jobs:
+{sections}jobs:
   hello:
     description: Say hello, to see that everything works
     command: [echo, "hello from Tsuzuki"]
@@ -100,7 +100,7 @@ VARIABLES = """\
 def write_starter(path: Path, *, kinds: Mapping[str, JobKind]) -> list[Path]:
     """Write the starter file to `path`, and beside it what is missing of the others. Returns what was written. Raises
     `Conflict` if the starter file exists."""
-    create_file(path, STARTER.encode("utf-8"))
+    create_file(path, starter_text(kinds).encode("utf-8"))
     beside = {
         path.with_name(SCHEMA_NAME): schema_text(kinds),
         path.with_name(VARIABLES_NAME): _variables(kinds),
@@ -111,6 +111,18 @@ def write_starter(path: Path, *, kinds: Mapping[str, JobKind]) -> list[Path]:
             create_file(file, text.encode("utf-8"))
             written.append(file)
     return written
+
+
+def starter_text(kinds: Mapping[str, JobKind]) -> str:
+    """`tsuzuki.yaml` as it is written at first. What kinds of job add to it is commented out."""
+    sections = [_commented(kind.starter_section, indent="") for kind in kinds.values()]
+    jobs = [_commented(kind.starter_job, indent="  ") for kind in kinds.values()]
+    text = STARTER.replace("{sections}", "".join(f"{one}\n" for one in sections if one))
+    return text + "".join(f"\n{one}" for one in jobs if one)
+
+
+def _commented(text: str, *, indent: str) -> str:
+    return "".join(f"{indent}# {line}".rstrip() + "\n" for line in text.splitlines())
 
 
 def _variables(kinds: Mapping[str, JobKind]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tsuzuki.model.access import Principal, Right
+from tsuzuki.model.access import AnyRight, Principal
 from tsuzuki.model.import_string import load
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Tool:
     function: str
     """`package.module:attribute`, of a `ToolFunction`."""
 
-    right: Right
+    right: AnyRight
     """Which a principal needs to see the tool and to call it."""
 
     parameters: tuple[Parameter, ...]
@@ -143,10 +143,10 @@ class ServerState:
                 self._parts[name] = self.makers[name]() if name in self.makers else make(self)
             return self._parts[name]
 
-    def may(self, right: Right) -> bool:
+    def may(self, right: AnyRight) -> bool:
         return self.principal is None or self.principal.may(right)
 
-    def require(self, right: Right) -> None:
+    def require(self, right: AnyRight) -> None:
         """Raises `NotPermitted`."""
         if self.principal is not None:
             from tsuzuki.services.access.permissions import require  # noqa: PLC0415 -- a server on stdio needs none

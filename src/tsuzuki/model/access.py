@@ -4,40 +4,84 @@ A route and a tool declare one right. A principal has the rights of its role; a 
 scopes, and never widens them. What has no declared right is refused.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
+from typing import Self, TypeAlias
+
+
+class Role(StrEnum):
+    """Each role has the rights of the one before it."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+    def has(self, right: "AnyRight") -> bool:
+        return self.includes(right.role)
+
+    def includes(self, other: "Role") -> bool:
+        """Whether it has all rights of the other role."""
+        return self.limited_to(other) is other
+
+    def limited_to(self, other: "Role") -> "Role":
+        """The lower one of both."""
+        return min(self, other, key=list(Role).index)
 
 
 class Right(StrEnum):
-    """What may be asked of the product; also the scopes of a token."""
+    """What may be asked of the engine; also the scopes of a token. `role` is the lowest role that has the right."""
 
-    JOBS_READ = "jobs:read"
-    JOBS_OPERATE = "jobs:operate"
+    role: Role
+    _value_: str
+
+    def __new__(cls, name: str, role: Role) -> Self:
+        right = str.__new__(cls, name)
+        right._value_, right.role = name, role
+        return right
+
+    JOBS_READ = "jobs:read", Role.VIEWER
+    JOBS_OPERATE = "jobs:operate", Role.OPERATOR
     """Enable, disable and run jobs."""
-    JOBS_WRITE = "jobs:write"
-    """Create, edit and delete definitions, and their feeds: what a definition says is executed."""
-    RUNS_READ = "runs:read"
-    RUNS_OPERATE = "runs:operate"
+    JOBS_WRITE = "jobs:write", Role.ADMIN
+    """Create, edit and delete definitions: what a definition says is executed."""
+    RUNS_READ = "runs:read", Role.VIEWER
+    RUNS_OPERATE = "runs:operate", Role.OPERATOR
     """Cancel and retry, one by one or in bulk; acknowledge failures."""
-    EVENTS_READ = "events:read"
-    EVENTS_EMIT = "events:emit"
-    WORKERS_READ = "workers:read"
-    WORKERS_OPERATE = "workers:operate"
+    EVENTS_READ = "events:read", Role.VIEWER
+    EVENTS_EMIT = "events:emit", Role.OPERATOR
+    WORKERS_READ = "workers:read", Role.VIEWER
+    WORKERS_OPERATE = "workers:operate", Role.OPERATOR
     """Drain and detach workers, let the leader step down."""
-    COLLECTORS_READ = "collectors:read"
-    COLLECTORS_OPERATE = "collectors:operate"
+    COLLECTORS_READ = "collectors:read", Role.VIEWER
+    COLLECTORS_OPERATE = "collectors:operate", Role.OPERATOR
     """Collect, retry, reset, approve, requeue; add and remove targets."""
-    CODE_READ = "code:read"
-    CODE_BUILD = "code:build"
-    SETTINGS_READ = "settings:read"
-    SETTINGS_WRITE = "settings:write"
-    AUDIT_READ = "audit:read"
-    ACCESS_OWN = "access:own"
+    SETTINGS_READ = "settings:read", Role.OPERATOR
+    SETTINGS_WRITE = "settings:write", Role.ADMIN
+    AUDIT_READ = "audit:read", Role.OPERATOR
+    ACCESS_OWN = "access:own", Role.VIEWER
     """One's own sessions, tokens and password."""
-    ACCESS_MANAGE = "access:manage"
+    ACCESS_MANAGE = "access:manage", Role.ADMIN
     """Users, and the tokens and sessions of others."""
+
+
+class CollectorRight(str):
+    """A right that a collector adds: `CollectorRight("code:read", Role.OPERATOR)`. `role` is the lowest role that has
+    the right."""
+
+    __slots__ = ("role",)
+    role: Role
+
+    def __new__(cls, name: str, role: Role) -> Self:
+        right = super().__new__(cls, name)
+        right.role = role
+        return right
+
+    def __getnewargs__(self) -> tuple[str, Role]:  # type: ignore[override]  # a copy keeps the role
+        return str(self), self.role
+
+
+AnyRight: TypeAlias = Right | CollectorRight
 
 
 class OwnerMode(StrEnum):
@@ -49,51 +93,14 @@ class OwnerMode(StrEnum):
     """Not at all: every request of this machine acts for the owner."""
 
 
-class Role(StrEnum):
-    """Each role has the rights of the one before it."""
-
-    VIEWER = "viewer"
-    OPERATOR = "operator"
-    ADMIN = "admin"
-
-    @property
-    def rights(self) -> frozenset[Right]:
-        return _RIGHTS[self]
-
-    def limited_to(self, other: "Role") -> "Role":
-        """The lower one of both."""
-        return min(self, other, key=list(Role).index)
-
-
-_VIEWER = frozenset(right for right in Right if right.endswith(":read")) - {
-    Right.AUDIT_READ,
-    Right.SETTINGS_READ,
-    Right.CODE_READ,
-} | {Right.ACCESS_OWN}
-_OPERATOR = _VIEWER | {
-    Right.SETTINGS_READ,
-    Right.AUDIT_READ,
-    Right.CODE_READ,
-    Right.CODE_BUILD,
-    Right.JOBS_OPERATE,
-    Right.RUNS_OPERATE,
-    Right.EVENTS_EMIT,
-    Right.WORKERS_OPERATE,
-    Right.COLLECTORS_OPERATE,
-}
-_RIGHTS = MappingProxyType(
-    {Role.VIEWER: _VIEWER, Role.OPERATOR: _OPERATOR, Role.ADMIN: frozenset(Right)}
-)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Principal:
     """For whom a request acts. `actor` is what the audit log stores."""
 
     actor: str
     role: Role
-    scopes: frozenset[Right] | None = None
-    """What a token is narrowed to; None: everything the role has."""
+    scopes: frozenset[str] | None = None
+    """Names of the rights that a token is narrowed to; None: everything the role has."""
     user_id: int | None = None
     """The user it acts for: whose sessions, tokens and password are its own."""
     token_id: str | None = None
@@ -115,15 +122,14 @@ class Principal:
         """Whether it was authenticated by a session, of a user or an owner, which can be ended."""
         return self.session_id is not None or self.owner_link_id is not None
 
-    @property
-    def rights(self) -> frozenset[Right]:
-        rights = self.role.rights
-        return rights if self.scopes is None else rights & self.scopes
+    def may(self, right: AnyRight) -> bool:
+        return self.role.has(right) and (self.scopes is None or right in self.scopes)
 
-    def may(self, right: Right) -> bool:
-        return right in self.rights
+    def rights_among(self, known: Iterable[AnyRight]) -> frozenset[AnyRight]:
+        return frozenset(right for right in known if self.may(right))
 
-    def may_grant(self, role: Role, scopes: Collection[Right] | None) -> bool:
+    def may_grant(self, role: Role, scopes: Collection[AnyRight] | None) -> bool:
         """Whether it may make a token or a user with these rights: never more than it has itself."""
-        granted = role.rights if scopes is None else role.rights & frozenset(scopes)
-        return granted <= self.rights
+        if scopes is None:
+            return self.scopes is None and self.role.includes(role)
+        return all(self.may(right) for right in scopes if role.has(right))

@@ -2,7 +2,7 @@
 
     GET    /_sandbox           the faults that wait, and how many requests came
     GET    /_sandbox/requests  the requests themselves, without what they carried as secrets
-    POST   /_sandbox/faults    add one: {"kind": "answer", "path": "*/commits", "status": 503}
+    POST   /_sandbox/faults    add one: {"kind": "answer", "path": "*/pages", "status": 503}
     DELETE /_sandbox/faults    clear them all
     POST   /_sandbox/release   let go what hangs
 

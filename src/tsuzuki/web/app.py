@@ -49,7 +49,7 @@ from tsuzuki.web.stream.hub import Hub
 from tsuzuki.web.stream.source import source_of
 from tsuzuki.web.waiting import RunWaits
 from tsuzuki.wiring.application import Application
-from tsuzuki.wiring.collectors import collector_records
+from tsuzuki.wiring.collectors import usable_parts
 
 THREADS_MAX = 12
 """How many requests use services at once; the pool of database connections is larger."""
@@ -115,8 +115,8 @@ def build_app(
 
 
 def _collector_routers() -> list[APIRouter]:
-    usable = collector_records().usable.values()
-    return [collector.load(target) for collector in usable for target in collector.routes]
+    found = usable_parts(lambda one: [one.load(target) for target in one.routes])
+    return [router for routers in found.values() for router in routers]
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ A wrong name and a wrong password are answered in the same words; the service li
 from fastapi import Request, Response
 from pydantic import Field
 
-from tsuzuki.model.access import Right, Role
+from tsuzuki.model.access import Role
 from tsuzuki.services.access.sessions import SignedIn, SignInPlace
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.names import GivenName, NewPassword, Password
@@ -28,7 +28,7 @@ class SignedInOut(Model):
 
     user: str
     role: Role
-    rights: list[Right]
+    rights: list[str]
     session_id: int
     expires_at: Moment
 
@@ -46,7 +46,8 @@ def sign_in(request: Request, response: Response, body: SignIn) -> SignedInOut:
         address=request.client.host if request.client else None,
         user_agent=request.headers.get("user-agent"),
     )
-    signed_in = request.app.state.application.sessions.sign_in(
+    application = request.app.state.application
+    signed_in = application.sessions.sign_in(
         body.name, body.password, place=place, replacing=session_secret(request)
     )
     session, principal = signed_in.session, signed_in.principal
@@ -54,7 +55,7 @@ def sign_in(request: Request, response: Response, body: SignIn) -> SignedInOut:
     return SignedInOut(
         user=session.user,
         role=principal.role,
-        rights=sorted(principal.rights),
+        rights=sorted(principal.rights_among(application.rights.values())),
         session_id=session.id,
         expires_at=session.expires_at,
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tsuzuki.config import Configuration, load_configuration
 from tsuzuki.engine.role import Role
-from tsuzuki.model.access import OwnerMode, Principal
+from tsuzuki.model.access import AnyRight, OwnerMode, Principal
 from tsuzuki.model.access import Role as AccessRole
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import ConfigurationError, NotFound
@@ -82,6 +82,8 @@ class Application:
     dry_runs: DryRuns
     settings: Settings
     audit: Audit
+    rights: Mapping[str, AnyRight]
+    """Those of the engine and of usable collectors, by name."""
     tokens: Tokens
     users: Users
     sessions: Sessions
@@ -225,7 +227,8 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         dry_runs=_dry_runs(resources, due=due, jobs=jobs, runs=runs, local_engine=local_engine),
         settings=Settings(database=database, actor=actor),
         audit=Audit(database=database),
-        tokens=Tokens(database=database),
+        tokens=Tokens(database=database, rights=resources.collectors.rights),
+        rights=resources.collectors.rights,
         users=Users(database=database, passwords=passwords),
         sessions=Sessions(database=database, passwords=passwords),
         setup_codes=SetupCodes(database=database, passwords=passwords),

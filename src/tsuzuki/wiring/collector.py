@@ -98,6 +98,9 @@ class Collector:
     audited: tuple[str, ...] = ()
     """Its own types of objects in the audit log."""
 
+    rights: str | None = None
+    """A tuple of `model.access.CollectorRight`s: what its routes, pages and tools may require besides the engine's."""
+
     commands: Mapping[str, str] = field(default_factory=dict)
     """By name, a click command or group that `tsuzuki` gets."""
 
@@ -121,6 +124,10 @@ class Collector:
 
     demo: str | None = None
     """A `cli.demo.part.DemoPart`: its section, its job and its stand-ins in `tsuzuki demo`."""
+
+    bench: str | None = None
+    """A module for `make bench` in a checkout, run as `python -m MODULE`, with `--short` for smaller numbers. It writes
+    `bench/results/NAME.json` with `bench.rows.run`."""
 
     def load(self, target: str) -> Any:
         """The object that an import string of this record names. Raises `ConfigurationError` if a library of the

@@ -5,13 +5,15 @@ refused with an error that names both. Commands continue without it; an engine d
 of an enabled job.
 """
 
+import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, TypeVar
 
+from tsuzuki.model.access import AnyRight, CollectorRight, Right
 from tsuzuki.model.audited_objects import OBJECT_TYPES
 from tsuzuki.model.errors import ConfigurationError, TsuzukiError
 from tsuzuki.wiring.collector import Collector
@@ -23,15 +25,10 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP = "tsuzuki.collectors"
 OUR_DISTRIBUTION = "tsuzuki"
 BUILT_IN_KINDS = ("command", "python", "bulk")
-RESERVED_NAMES = frozenset(
-    "init demo doctor up job run event worker leader settings audit token user db config mcp sandbox web"
-    " completion".split()
-) | frozenset(
-    "version database_url database_direct_url redis_url timezone log_archive contact jobs webhooks".split()
-)
-"""The commands of `tsuzuki` and the keys of `tsuzuki.yaml`: a collector has a command and a section by its name."""
-
 NAME = re.compile(r"[a-z_][a-z0-9_]*")
+RIGHT_NAME = re.compile(r"[a-z_]+:[a-z_]+")
+
+_log = logging.getLogger(__name__)
 
 Returned = TypeVar("Returned")
 
@@ -64,6 +61,9 @@ class InstalledCollectors(CollectorRecords):
 
     components: "Mapping[str, Component]"
     """The tables of each collector that keeps some."""
+
+    rights: Mapping[str, AnyRight]
+    """Those of the engine and of usable collectors, by name."""
 
 
 @cache
@@ -109,11 +109,14 @@ def installed_collectors() -> InstalledCollectors:
     refused = dict(records.refused)
     kinds: dict[str, JobKind] = {}
     components: dict[str, Component] = {}
+    rights: dict[str, AnyRight] = {right.value: right for right in Right}
     for name, collector in records.usable.items():
         try:
+            _check_name(name, records.distributions.get(name))
             kind, component = _parts(
                 collector, records.distributions.get(name), (ENGINE, *components.values())
             )
+            rights |= _rights(collector, records.distributions.get(name), taken=rights)
         except ConfigurationError as problem:
             refused[name] = problem
             continue
@@ -127,6 +130,7 @@ def installed_collectors() -> InstalledCollectors:
         name_clashes=records.name_clashes,
         kinds={**{name: JobKind.refused(name, why) for name, why in refused.items()}, **kinds},
         components=components,
+        rights=rights,
     )
 
 
@@ -139,6 +143,22 @@ def guarded(name: str, distribution: str | None, call: Callable[[], Returned]) -
         if distribution is None:
             raise
         raise refusal(name, distribution, brief(problem)) from problem
+
+
+def usable_parts(load: Callable[[Collector], Returned | None]) -> dict[str, Returned]:
+    """By collector, the part that `load` gives. One that cannot be loaded is logged and left out, so that a server can
+    serve the others."""
+    records = collector_records()
+    found: dict[str, Returned] = {}
+    for name, collector in records.usable.items():
+        try:
+            part = guarded(name, records.distributions.get(name), partial(load, collector))
+        except ConfigurationError as problem:
+            _log.warning("%s", problem.message)
+            continue
+        if part is not None:
+            found[name] = part
+    return found
 
 
 def refusal(name: str, distribution: str, why: str) -> ConfigurationError:
@@ -161,14 +181,22 @@ def _order(entry: EntryPoint) -> tuple[bool, str, str]:
 def _record(entry: EntryPoint, distribution: str) -> Collector:
     if not NAME.fullmatch(entry.name):
         raise refusal(entry.name, distribution, "a name has lower-case letters, digits and _ only")
-    if entry.name in RESERVED_NAMES:
-        raise refusal(entry.name, distribution, "the name is that of a command or of a key")
     record = guarded(entry.name, distribution, entry.load)
     if not isinstance(record, Collector):
         raise refusal(entry.name, distribution, f"{entry.value} is not a Collector")
     if record.name != entry.name:
         raise refusal(entry.name, distribution, f"{entry.value} calls itself {record.name!r}")
     return record
+
+
+def _check_name(name: str, distribution: str | None) -> None:
+    """A section has the name of its collector. Raises `ConfigurationError` if another key has it."""
+    if distribution is None:
+        return
+    from tsuzuki.config.schema.config_file import file_keys  # noqa: PLC0415 -- only a plug-in's name is checked
+
+    if name in file_keys():
+        raise refusal(name, distribution, "the name is that of a key of tsuzuki.yaml")
 
 
 def _parts(
@@ -189,6 +217,24 @@ def _parts(
     if component is not None and distribution is not None:
         component = replace(component, distribution=distribution)
     return kind, component
+
+
+def _rights(
+    collector: Collector, distribution: str | None, *, taken: Collection[str]
+) -> dict[str, CollectorRight]:
+    if collector.rights is None:
+        return {}
+
+    def load(target: str) -> dict[str, CollectorRight]:
+        rights = {str(right): right for right in collector.load(target)}
+        for name, right in rights.items():
+            if not isinstance(right, CollectorRight) or not RIGHT_NAME.fullmatch(name):
+                raise ValueError(f"its right {name!r} is not a CollectorRight such as code:read")
+            if name in taken:
+                raise ValueError(f"its right {name!r} is taken")
+        return rights
+
+    return guarded(collector.name, distribution, partial(load, collector.rights))
 
 
 def _check_component(component: "Component", others: "tuple[Component, ...]") -> None:

@@ -1,7 +1,10 @@
 """Switching jobs on and off, and removing them: all that are named, or none."""
 
 from support.workspace import Workspace
-from tsuzuki.config.starter_file import STARTER
+from tsuzuki.config.starter_file import starter_text
+from tsuzuki.wiring.collectors import installed_collectors
+
+STARTER = starter_text(installed_collectors().kinds)
 
 
 def test_a_job_that_is_off_is_not_due_until_it_is_on_again(workspace: Workspace) -> None:

@@ -13,7 +13,7 @@ from tsuzuki.cli.demo.demo import demo_parts
 from tsuzuki.cli.demo.workspace import DemoWorkspace
 from tsuzuki.config.schema.job_kinds import JobKind
 from tsuzuki.config.schema.json_schema import json_schema
-from tsuzuki.config.starter_file import STARTER
+from tsuzuki.config.starter_file import starter_text
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.wiring.collectors import installed_collectors
@@ -56,7 +56,7 @@ def test_what_is_documented_is_accepted(text: str) -> None:
 
 
 def test_the_starter_with_all_its_examples_is_accepted() -> None:
-    head, jobs = STARTER.split("jobs:\n")
+    head, jobs = starter_text({}).split("jobs:\n")
     uncommented = re.sub(r"(?m)^  # (?=[a-z]+:|  )", "  ", jobs)
     assert problems(f"{head}jobs:\n{uncommented}") == []
 

@@ -6,7 +6,7 @@ import pytest
 from pwdlib import PasswordHash
 from pwdlib.hashers.argon2 import Argon2Hasher
 
-from tsuzuki.model.access import Principal, Role
+from tsuzuki.model.access import Principal, Right, Role
 from tsuzuki.services.access.passwords import Passwords
 from tsuzuki.services.access.sessions import Sessions, SignInPlace
 from tsuzuki.services.access.setup_codes import SetupCodes
@@ -47,7 +47,7 @@ def setup_codes(database: Database, passwords: Passwords) -> SetupCodes:
 
 @pytest.fixture
 def tokens(database: Database) -> Iterator[Tokens]:
-    tokens = Tokens(database=database)
+    tokens = Tokens(database=database, rights={right.value: right for right in Right})
     yield tokens
     tokens.wait_for_writes()
 

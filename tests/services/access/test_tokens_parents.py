@@ -13,7 +13,7 @@ from tsuzuki.store import audit
 from tsuzuki.store.access import tokens as stored_tokens
 from tsuzuki.store.sql.database import Database
 
-PAIRS = [(parent, child) for parent in Role for child in Role if child.rights <= parent.rights]
+PAIRS = [(parent, child) for parent in Role for child in Role if parent.includes(child)]
 """The roles that a token can have, and those that it can give."""
 
 

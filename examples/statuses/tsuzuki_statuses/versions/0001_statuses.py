@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from tsuzuki.store.sql.types import UtcTime
+
 revision = "0001"
 down_revision = None
 
@@ -12,6 +14,7 @@ def upgrade():
         "tsuzuki_statuses_kept",
         sa.Column("job", sa.Text, primary_key=True),
         sa.Column("id", sa.Text, primary_key=True),
+        sa.Column("run_id", sa.BigInteger, nullable=False),
         sa.Column("url", sa.Text, nullable=False),
         sa.Column("created_at", sa.Text, nullable=False),
         sa.Column("content", sa.Text, nullable=False),
@@ -19,5 +22,7 @@ def upgrade():
     op.create_table(
         "tsuzuki_statuses_cursors",
         sa.Column("job", sa.Text, primary_key=True),
+        sa.Column("account", sa.Text, nullable=False),
         sa.Column("newest_id", sa.Text, nullable=False),
+        sa.Column("updated_at", UtcTime, nullable=False),
     )

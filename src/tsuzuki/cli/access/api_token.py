@@ -8,12 +8,13 @@ import click
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.arguments import Duration
 from tsuzuki.cli.commands import Group
+from tsuzuki.cli.completions import right_names
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.options import EnumChoice
 from tsuzuki.cli.terminal.confirmation import confirm, yes_option
 from tsuzuki.cli.terminal.formatting import format_list
 from tsuzuki.cli.terminal.output import Column, emit, say
-from tsuzuki.model.access import Right, Role
+from tsuzuki.model.access import Role
 
 
 def _format_scopes(scopes: list[str] | None) -> str:
@@ -50,7 +51,7 @@ def token() -> None:
 @click.option(
     "--scope",
     "scopes",
-    type=EnumChoice(Right),
+    shell_complete=right_names,
     multiple=True,
     metavar="RIGHT",
     help="Only this right of the role; can be given more than once.",
@@ -67,7 +68,7 @@ def create(
     invocation: Invocation,
     name: str,
     role: Role,
-    scopes: tuple[Right, ...],
+    scopes: tuple[str, ...],
     expires_in: float,
 ) -> None:
     """Create a token and print it: it is shown this once.

@@ -175,4 +175,10 @@ KIND = JobKind(
 #TSUZUKI_BOOKS_MAIL_FROM=Tsuzuki <tsuzuki@example.org>
 #TSUZUKI_BOOKS_MAIL_TO=reader@example.org
 """,
+    starter_job="""\
+new-books:
+  type: books                        # new books of a search, by mail; see .env.example
+  queries: ["subject:astronomy"]
+  schedule: {daily_at: "07:00"}
+""",
 )

@@ -19,4 +19,5 @@ COLLECTOR = Collector(
     pages="tsuzuki.collectors.books.pages:PAGES",
     stand_ins="tsuzuki.collectors.books.sandbox.stand_ins:STAND_INS",
     demo="tsuzuki.collectors.books.demo:DEMO",
+    bench="bench.books",
 )

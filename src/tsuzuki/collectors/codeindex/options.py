@@ -29,4 +29,10 @@ KIND = JobKind(
         ),
     ),
     usual_schedule="every 10m",
+    starter_job="""\
+code:
+  type: codeindex                    # keep an index of source code fresh: tsuzuki index --help
+  roots: [src]
+  schedule: {every: 5m}
+""",
 )

@@ -12,6 +12,7 @@ COLLECTOR = Collector(
     checks="tsuzuki.collectors.codeindex.checks:checks",
     needs=("pathspec", "tree_sitter"),
     audited=("tree",),
+    rights="tsuzuki.collectors.codeindex.rights:RIGHTS",
     commands={"index": "tsuzuki.collectors.codeindex.commands.index:index"},
     routes=(
         "tsuzuki.collectors.codeindex.api.index:router",
@@ -20,4 +21,5 @@ COLLECTOR = Collector(
     pages="tsuzuki.collectors.codeindex.pages:PAGES",
     tools="tsuzuki.collectors.codeindex.tools.definitions:TOOLS",
     demo="tsuzuki.collectors.codeindex.demo:DEMO",
+    bench="bench.codeindex",
 )

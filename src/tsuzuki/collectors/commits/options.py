@@ -89,4 +89,9 @@ KIND = JobKind(
 #TSUZUKI_COMMITS_GITLAB_URL=https://gitlab.example.com
 #TSUZUKI_COMMITS_GITLAB_TOKEN=
 """,
+    starter_job="""\
+commits:
+  type: commits                      # every followed branch: tsuzuki commits --help
+  schedule: {every: 1h}
+""",
 )

@@ -19,4 +19,5 @@ COLLECTOR = Collector(
     pages="tsuzuki.collectors.commits.pages:PAGES",
     stand_ins="tsuzuki.collectors.commits.sandbox.stand_ins:STAND_INS",
     demo="tsuzuki.collectors.commits.demo:DEMO",
+    bench="bench.commits.measure",
 )

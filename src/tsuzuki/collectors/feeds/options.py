@@ -361,4 +361,11 @@ KIND = JobKind(
 #GEMINI_API_KEY=
 #MASTODON_TOKEN=
 """,
+    starter_job="""\
+news:
+  type: feeds                        # what is new in feeds, each article once
+  schedule: {every: 15m}
+  feeds:
+    town: {url: "https://example.org/feed.xml"}
+""",
 )

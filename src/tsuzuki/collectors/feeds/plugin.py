@@ -24,4 +24,5 @@ COLLECTOR = Collector(
     pages="tsuzuki.collectors.feeds.pages:PAGES",
     stand_ins="tsuzuki.collectors.feeds.sandbox.stand_ins:STAND_INS",
     demo="tsuzuki.collectors.feeds.demo:DEMO",
+    bench="bench.feeds",
 )

@@ -41,8 +41,7 @@ class CommonKeys(StrictModel):
     """The keys of every job. `type` and `schedule` are validated elsewhere: see `jobs`."""
 
     type: Any = None
-    """Another kind of job than a command or a function: `books`, `codeindex`, `commits`, `feeds`, or one that a
-    distribution adds."""
+    """The kind of a job that is neither a command nor a function: the name of a collector."""
     description: Text = ""
     """What the job is for, in lists and on its page."""
     arguments: Annotated[dict[str, JsonValue], Expects("a mapping")] = Field(default_factory=dict)

@@ -33,7 +33,8 @@ class JobKind:
     says why no job of the kind can be used; its keys are unknown then, and not read. `check_files` reads the files
     that the section names; it gets a function that reads the section, and the workspace, and raises
     `ConfigurationError`. `questions` ask a person for its keys, and `usual_schedule` is offered for when.
-    `starter_variables` are lines of `.env.example`, after a comment with the kind's name.
+    `starter_variables` are lines of `.env.example`, after a comment with the kind's name. `starter_section` and
+    `starter_job` are YAML for the starter file, where they are comments: the section, and one job below `jobs:`.
     """
 
     name: str
@@ -44,6 +45,8 @@ class JobKind:
     questions: tuple[JobQuestion, ...] = ()
     usual_schedule: str = "daily at 07:00"
     starter_variables: str = ""
+    starter_section: str = ""
+    starter_job: str = ""
 
     @classmethod
     def refused(cls, name: str, why: ConfigurationError) -> "JobKind":

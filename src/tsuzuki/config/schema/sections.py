@@ -1,7 +1,7 @@
 """Sections: the settings of an installation for one kind of job, from the file and the environment.
 
-The key `api_key` of the section `books` is also read from `TSUZUKI_BOOKS_API_KEY`, and from the file
-that `TSUZUKI_BOOKS_API_KEY_FILE` names. Variables are expanded when a section is used, so that a
+The key `api_key` of the section `weather` is also read from `TSUZUKI_WEATHER_API_KEY`, and from the file
+that `TSUZUKI_WEATHER_API_KEY_FILE` names. Variables are expanded when a section is used, so that a
 missing one stops only those who use this kind of job.
 """
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 
-from tsuzuki.model.access import Principal, Right, Role
+from tsuzuki.model.access import AnyRight, Principal, Right, Role
 from tsuzuki.model.errors import NotPermitted, UsageError
 
 NAME_LENGTH_MAX = 100
@@ -19,42 +19,45 @@ def is_own(by: Principal, user_id: int | None) -> bool:
     return user_id is not None and user_id == by.user_id and by.may(Right.ACCESS_OWN)
 
 
-def require(by: Principal, right: Right) -> None:
+def require(by: Principal, right: AnyRight) -> None:
     """Raise `NotPermitted`, with the scope or the role that is missing, if a principal has not a right."""
     if by.may(right):
         return
-    is_narrowed = by.scopes is not None and right in by.role.rights
     raise NotPermitted(
-        f"this needs the right {right.value}",
-        hint=f"The token is narrowed to other scopes; make one with the scope {right.value}."
-        if is_narrowed
+        f"this needs the right {right}",
+        hint=f"The token is narrowed to other scopes; make one with the scope {right}."
+        if by.role.has(right)
         else f"The role {by.role.value} does not have it.",
         code="right_missing",
     )
 
 
-def require_grantable(by: Principal, role: Role, scopes: frozenset[Right] | None = None) -> None:
+def require_grantable(
+    by: Principal, role: Role, scopes: Collection[AnyRight] | None = None
+) -> None:
     """Raise `NotPermitted` if the role, narrowed to the scopes, has a right that `by` has not."""
-    if by.may_grant(role, scopes):
-        return
-    granted = role.rights if scopes is None else role.rights & scopes
-    missing = ", ".join(sorted(granted - by.rights))
-    raise NotPermitted(
-        f"{by.actor} cannot give what it has not itself: {missing}",
-        hint="Choose a lower role, or name scopes that you have.",
-        code="grant_refused",
-    )
-
-
-def require_no_more(by: Principal, rights: Collection[Right]) -> None:
-    """Raise `NotPermitted` if a user or a token, which `by` wants to change, has a right that `by` has not."""
-    missing = ", ".join(sorted(frozenset(rights) - by.rights))
-    if missing:
+    if not by.may_grant(role, scopes):
         raise NotPermitted(
-            f"{by.actor} cannot change what has more rights than itself: {missing}",
+            f"{by.actor} cannot give what it has not itself: {_missing(by, role, scopes)}",
+            hint="Choose a lower role, or name scopes that you have.",
+            code="grant_refused",
+        )
+
+
+def require_no_more(by: Principal, role: Role, scopes: Collection[AnyRight] | None = None) -> None:
+    """Raise `NotPermitted` if a user or a token, which `by` wants to change, has a right that `by` has not."""
+    if not by.may_grant(role, scopes):
+        raise NotPermitted(
+            f"{by.actor} cannot change what has more rights than itself: {_missing(by, role, scopes)}",
             hint="An admin can do it.",
             code="grant_refused",
         )
+
+
+def _missing(by: Principal, role: Role, scopes: Collection[AnyRight] | None) -> str:
+    granted = [right for right in (Right if scopes is None else scopes) if role.has(right)]
+    missing = [right for right in granted if not by.may(right)]
+    return ", ".join(sorted(missing)) or "what is beyond its scopes"
 
 
 def check_name(name: str, *, what: str) -> str:

@@ -144,7 +144,7 @@ class Sessions:
             found = sessions.get(connection, session_id, idle_seconds=self._idle_seconds)
             may_end = found is not None and (manages(by) or is_own(by, found.user_id))
             if found is not None and may_end and not is_own(by, found.user_id):
-                require_no_more(by, found.user_role.rights)
+                require_no_more(by, found.user_role)
             if found is None or not may_end or not sessions.end(connection, session_id):
                 raise NotFound(f"there is no session {session_id}", code="session_not_found")
             _note_end(connection, by.actor, found.id, found.user_name)
@@ -243,7 +243,7 @@ def _sought_user(connection: Connection, by: Principal, name: str | None) -> Use
         found = _user_named(connection, name)
         if found is not None and not is_own(by, found.id):
             require(by, Right.ACCESS_MANAGE)
-            require_no_more(by, found.role.rights)
+            require_no_more(by, found.role)
     if found is None:
         raise NotFound("there is no such user", hint="See: tsuzuki user ls", code="user_not_found")
     return found

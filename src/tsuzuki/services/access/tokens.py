@@ -5,14 +5,14 @@ user has now, is refused while the user is disabled, and is gone with the user. 
 parent, ends with that token: it expires no later, and is revoked with it.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from tsuzuki.model import credentials
-from tsuzuki.model.access import Principal, Right, Role
+from tsuzuki.model.access import AnyRight, Principal, Right, Role
 from tsuzuki.model.credentials import TOKEN_PREFIX
 from tsuzuki.model.errors import Conflict, NotAuthenticated, NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
@@ -53,8 +53,8 @@ class TokenView:
     name: str
     state: TokenState
     role: Role
-    scopes: frozenset[Right] | None
-    rights: frozenset[Right]
+    scopes: frozenset[str] | None
+    rights: frozenset[AnyRight]
     user: str | None
     created_at: datetime
     created_by: str
@@ -98,8 +98,10 @@ class RevokedToken:
 
 
 class Tokens:
-    def __init__(self, *, database: Database) -> None:
+    def __init__(self, *, database: Database, rights: Mapping[str, AnyRight]) -> None:
+        """`rights` are those of the engine and of usable collectors, by name."""
         self._database = database
+        self._rights = rights
         self._last_use: LastUse[str] = LastUse(self._write_use)
 
     def create(
@@ -108,7 +110,7 @@ class Tokens:
         *,
         by: Principal,
         role: Role,
-        scopes: Collection[Right] | None = None,
+        scopes: Collection[str] | None = None,
         expires_in_seconds: float = LIFETIME_DEFAULT_SECONDS,
     ) -> NewToken:
         """Create a token that belongs to the user of `by`. One that a token makes ends with that token.
@@ -116,7 +118,7 @@ class Tokens:
         revoked, `UsageError` for a name, scope or expiry."""
         require(by, Right.ACCESS_OWN)
         check_name(name, what="token")
-        narrowed = None if scopes is None else _scopes(role, scopes)
+        narrowed = None if scopes is None else self._scopes(role, scopes)
         require_grantable(by, role, narrowed)
         made = credentials.new_token()
         new = tokens.NewToken(
@@ -139,7 +141,7 @@ class Tokens:
             if stored is None:
                 raise _name_taken(name)
             _note(connection, "token.create", stored, by)
-        return NewToken(token=_view(stored), text=made.text)
+        return NewToken(token=self._view(stored), text=made.text)
 
     def find(self, *, by: Principal, with_revoked: bool = False) -> list[TokenView]:
         """All tokens for a principal that manages access, else those of its own user; oldest first."""
@@ -150,14 +152,14 @@ class Tokens:
         with self._database.read() as connection:
             user_id = None if manages(by) else by.user_id
             found = tokens.find(connection, user_id=user_id, with_revoked=with_revoked)
-        return [_view(token) for token in found]
+        return [self._view(token) for token in found]
 
     def get(self, token: str, *, by: Principal) -> TokenFamily:
         """A token by its id or its name, and how many `revoke` would revoke with it. Raises `NotFound` as that."""
         with self._database.read() as connection:
             found = self._of(connection, token, by)
             made_with = tokens.made_with(connection, found.id)
-        return TokenFamily(token=_view(found), made_with=len(made_with))
+        return TokenFamily(token=self._view(found), made_with=len(made_with))
 
     def revoke(self, token: str, *, by: Principal) -> RevokedToken:
         """Revoke a token by its id or its name, with all that were made with it; they are refused from now on.
@@ -166,7 +168,7 @@ class Tokens:
         with self._database.write() as connection:
             found = self._of(connection, token, by)
             if not _is_of(by, found):
-                require_no_more(by, _principal(found).rights)
+                require_no_more(by, _principal(found).role, self._known(found.scopes))
             ids = tokens.revoke(connection, found.id, actor=by.actor)
             if ids is None:
                 raise Conflict(
@@ -177,7 +179,7 @@ class Tokens:
             revoked, *also = [stored for each in ids if (stored := tokens.get(connection, each))]
             for each in (revoked, *also):
                 _note(connection, "token.revoke", each, by)
-        return RevokedToken(token=_view(revoked), also=[each.name for each in also])
+        return RevokedToken(token=self._view(revoked), also=[each.name for each in also])
 
     def authenticate(self, text: str) -> Principal:
         """The principal that a token stands for. Raises `NotAuthenticated` (a `NotPermitted`) with the code
@@ -204,7 +206,7 @@ class Tokens:
             return None
         with self._database.read() as connection:
             found = tokens.get(connection, principal.token_id)
-        return None if found is None else _view(found)
+        return None if found is None else self._view(found)
 
     def live(self, token_ids: Collection[str]) -> frozenset[str]:
         """Those of the tokens (by `Principal.token_id`) that still authenticate, in one statement: for streams, which
@@ -239,22 +241,55 @@ class Tokens:
             code="token_not_found",
         )
 
+    def _scopes(self, role: Role, names: Collection[str]) -> frozenset[AnyRight]:
+        for name in names:
+            if name not in self._rights:
+                raise UsageError(
+                    f"unknown right {name!r}",
+                    hint=did_you_mean(name, self._rights)
+                    + f"Rights: {', '.join(sorted(self._rights))}.",
+                    code="right_unknown",
+                )
+        scopes = frozenset(self._rights[name] for name in names)
+        beyond = sorted(right for right in scopes if not role.has(right))
+        if not scopes or beyond:
+            its = sorted(right for right in self._rights.values() if role.has(right))
+            raise UsageError(
+                f"the role {role} has not the right {beyond[0]}" if beyond else "no scope is named",
+                hint=f"The role {role} has: {', '.join(its)}.",
+                code="scope_refused",
+            )
+        return scopes
+
+    def _known(self, names: Collection[str] | None) -> list[AnyRight] | None:
+        """Without those of collectors that are not installed, which give no right."""
+        return None if names is None else [self._rights[n] for n in names if n in self._rights]
+
+    def _view(self, token: Token) -> TokenView:
+        is_revoked = token.revoked_at is not None
+        ended = TokenState.EXPIRED if token.is_expired else TokenState.LIVE
+        return TokenView(
+            id=TOKEN_PREFIX + token.id,
+            name=token.name,
+            state=TokenState.REVOKED if is_revoked else ended,
+            role=token.role,
+            scopes=token.scopes,
+            rights=_principal(token).rights_among(self._rights.values()),
+            user=token.user_name,
+            created_at=token.created_at,
+            created_by=token.created_by,
+            expires_at=token.expires_at,
+            last_used_at=token.last_used_at,
+            revoked_at=token.revoked_at,
+            revoked_by=token.revoked_by,
+            parent=None if token.parent_id is None else TOKEN_PREFIX + token.parent_id,
+        )
+
 
 def _sought(connection: Connection, token: str) -> Token | None:
     """By id, with or without the prefix, by the whole token, or by name."""
     token_id = credentials.token_id_of(token) or token.removeprefix(TOKEN_PREFIX)
     return tokens.get(connection, token_id) or tokens.named(connection, token)
-
-
-def _scopes(role: Role, scopes: Collection[Right]) -> frozenset[Right]:
-    beyond = sorted(frozenset(scopes) - role.rights)
-    if not scopes or beyond:
-        raise UsageError(
-            f"the role {role} has not the right {beyond[0]}" if beyond else "no scope is named",
-            hint=f"The role {role} has: {', '.join(sorted(role.rights))}.",
-            code="scope_refused",
-        )
-    return frozenset(scopes)
 
 
 def _lifetime(seconds: float) -> float:
@@ -281,27 +316,6 @@ def _principal(token: Token) -> Principal:
         scopes=token.scopes,
         user_id=token.user_id,
         token_id=token.id,
-    )
-
-
-def _view(token: Token) -> TokenView:
-    is_revoked = token.revoked_at is not None
-    ended = TokenState.EXPIRED if token.is_expired else TokenState.LIVE
-    return TokenView(
-        id=TOKEN_PREFIX + token.id,
-        name=token.name,
-        state=TokenState.REVOKED if is_revoked else ended,
-        role=token.role,
-        scopes=token.scopes,
-        rights=_principal(token).rights,
-        user=token.user_name,
-        created_at=token.created_at,
-        created_by=token.created_by,
-        expires_at=token.expires_at,
-        last_used_at=token.last_used_at,
-        revoked_at=token.revoked_at,
-        revoked_by=token.revoked_by,
-        parent=None if token.parent_id is None else TOKEN_PREFIX + token.parent_id,
     )
 
 

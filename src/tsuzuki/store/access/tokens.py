@@ -24,7 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import ReturningInsert
 
-from tsuzuki.model.access import Right, Role
+from tsuzuki.model.access import Role
 from tsuzuki.store.schema.access_tables import api_tokens, users
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.dialect import insert_into
@@ -38,12 +38,13 @@ LAST_USED_INTERVAL_SECONDS = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
-    """A stored token, and what is to be known of the user that it belongs to."""
+    """A stored token, and what is to be known of the user that it belongs to. A scope may be unknown here: the right of
+    a newer version, or of a collector that is not installed."""
 
     id: str
     name: str
     role: Role
-    scopes: frozenset[Right] | None
+    scopes: frozenset[str] | None
     secret_hash: str = field(repr=False)
     user_id: int | None
     user_name: str | None
@@ -68,7 +69,7 @@ class NewToken:
     id: str
     name: str
     role: Role
-    scopes: frozenset[Right] | None
+    scopes: frozenset[str] | None
     secret_hash: str = field(repr=False)
     user_id: int | None
     lifetime_seconds: float
@@ -272,7 +273,7 @@ def _token(row: Mapping[str, Any]) -> Token:
         **{
             **row,
             "role": Role(row["role"]),
-            "scopes": None if scopes is None else _known(scopes),
+            "scopes": None if scopes is None else frozenset(scopes),
             "user_role": None if user_role is None else Role(user_role),
             **{name: bool(row[name]) for name in _FLAGS},
         }
@@ -280,8 +281,3 @@ def _token(row: Mapping[str, Any]) -> Token:
 
 
 _FLAGS = ("is_expired", "is_use_outdated", "user_is_disabled")
-
-
-def _known(scopes: list[str]) -> frozenset[Right]:
-    """A scope that this version does not know, of a newer one, gives no right here."""
-    return frozenset(right for right in Right if right.value in scopes)

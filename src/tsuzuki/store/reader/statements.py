@@ -23,7 +23,6 @@ JOB_COLUMNS = (
     "deleted_at",
 )
 RUN_NAMES = (*RUN_COLUMNS, "job_name")
-REVISION_TABLE = "tsuzuki_schema_version_{}"
 
 
 def _of(table: str, columns: tuple[str, ...]) -> str:

@@ -1,6 +1,6 @@
 """`/me`: for whom a request acts, and what it may do."""
 
-from tsuzuki.model.access import Right, Role
+from tsuzuki.model.access import Role
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.context import Context
 from tsuzuki.web.route import api_router
@@ -16,8 +16,8 @@ class MeOut(Model):
     actor: str
     user: str | None
     role: Role
-    rights: list[Right]
-    scopes: list[Right] | None
+    rights: list[str]
+    scopes: list[str] | None
     token_id: str | None
     session_id: int | None
     expires_at: Moment | None
@@ -34,7 +34,7 @@ def get_me(context: Context) -> MeOut:
         actor=principal.actor,
         user=found.user if found else None,
         role=principal.role,
-        rights=sorted(principal.rights),
+        rights=sorted(principal.rights_among(application.rights.values())),
         scopes=None if principal.scopes is None else sorted(principal.scopes),
         token_id=token.id if token else None,
         session_id=principal.session_id,

@@ -9,7 +9,7 @@ from fastapi import Header, Path, Query, Request, Response
 from pydantic import Field, JsonValue
 from starlette.concurrency import run_in_threadpool
 
-from tsuzuki.model.access import Right
+from tsuzuki.model.access import AnyRight, Right
 from tsuzuki.model.errors import NotPermitted
 from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN
 from tsuzuki.model.run import Run
@@ -112,7 +112,7 @@ async def start_run(
     return await run_in_threadpool(made) if is_large else made()
 
 
-async def _check_again(request: Request, right: Right) -> None:
+async def _check_again(request: Request, right: AnyRight) -> None:
     """After a wait: raise `NotPermitted` if the credentials are not valid any more, or have not the right."""
     require(await authenticate(request, request.app.state.authenticator), right)
 

@@ -23,6 +23,7 @@ from tsuzuki.web.security.rights import authenticated, requires
 
 router = api_router("access")
 
+RightName = Annotated[str, Field(pattern=r"^[a-z_]+:[a-z_]+$", max_length=100)]
 TokenId = Annotated[str, Path(min_length=1, max_length=200, description="Its id or its name.")]
 
 
@@ -34,8 +35,8 @@ class TokenOut(Model):
     name: str
     state: TokenState
     role: Role
-    scopes: list[Right] | None
-    rights: list[Right]
+    scopes: list[str] | None
+    rights: list[str]
     user: str | None
     created_at: Moment
     created_by: str
@@ -57,7 +58,7 @@ class NewTokenOut(TokenOut):
 class NewToken(Model):
     name: GivenName
     role: Role
-    scopes: list[Right] | None = Field(
+    scopes: list[RightName] | None = Field(
         None, max_length=50, description="What it is narrowed to; all that the role has without it."
     )
     expires_in_seconds: Number = Field(

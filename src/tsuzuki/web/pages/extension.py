@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tsuzuki.model.import_string import load
 from tsuzuki.web.pages.navigation import MenuEntry
-from tsuzuki.wiring.collectors import collector_records
+from tsuzuki.wiring.collector import Collector
+from tsuzuki.wiring.collectors import usable_parts
 
 if TYPE_CHECKING:
     from tsuzuki.model.run import Run
     from tsuzuki.web.pages.context import PageContext
+    from tsuzuki.web.pages.overview_card import OverviewCards
     from tsuzuki.web.pages.run_effects import RunEffects
 
 HOST_FOLDER = Path(__file__).parents[1]
@@ -37,6 +39,9 @@ class Pages:
     menu: tuple[MenuEntry, ...] = ()
     """Entries of the group "Collections"."""
 
+    overview: "OverviewCards | None" = None
+    """Its cards on the overview."""
+
     run_effects: str | None = None
     """What a run left behind, for the page of the run: `(PageContext, Run) -> RunEffects`."""
 
@@ -51,10 +56,23 @@ class Pages:
 
 
 @cache
+def collector_pages() -> dict[str, Pages]:
+    """The pages of each usable collector whose screens can be loaded."""
+    return usable_parts(_pages)
+
+
+def _pages(collector: Collector) -> Pages | None:
+    if collector.pages is None:
+        return None
+    pages: Pages = collector.load(collector.pages)
+    for module in pages.screens:
+        collector.load(f"{module}:screen")
+    return pages
+
+
 def extensions() -> tuple[Pages, ...]:
     """The pages of all usable collectors, in the order of their names."""
-    usable = collector_records().usable.values()
-    return tuple(one.load(one.pages) for one in usable if one.pages)
+    return tuple(collector_pages().values())
 
 
 def folders(name: str) -> list[Path]:

@@ -134,11 +134,12 @@ def _seconds_text(seconds: float) -> str:
 
 @pass_context
 def number(context: Context, value: float | None) -> str:
-    return NONE if value is None else _number(value, _viewer(context).language)
+    return NONE if value is None else number_text(value, _viewer(context).language)
 
 
 @lru_cache(maxsize=10_000, typed=True)
-def _number(value: float, language: str) -> str:
+def number_text(value: float, language: str) -> str:
+    """A number as a language writes it."""
     return format_decimal(value, locale=language)
 
 

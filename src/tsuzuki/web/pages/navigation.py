@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tsuzuki.model.access import Right
+from tsuzuki.model.access import AnyRight, Right
 from tsuzuki.web.pages.language import message
 
 
@@ -12,7 +12,7 @@ class MenuEntry:
 
     label: str
     path: str
-    right: Right
+    right: AnyRight
     icon: str
     key: str
 

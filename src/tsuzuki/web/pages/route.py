@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.responses import RedirectResponse
 
-from tsuzuki.model.access import Right
+from tsuzuki.model.access import AnyRight
 from tsuzuki.model.errors import NotAuthenticated, TsuzukiError
 from tsuzuki.services.access.permissions import require
 from tsuzuki.web.idempotency import NOT_KEPT
@@ -98,7 +98,7 @@ class Screen:
         self,
         path: str,
         *,
-        right: Right,
+        right: AnyRight,
         template: str,
         twin: str | None = None,
         shared: bool = False,
@@ -115,7 +115,7 @@ class Screen:
 
         return register
 
-    def form(self, path: str, *, right: Right) -> Callable[[Endpoint], Endpoint]:
+    def form(self, path: str, *, right: AnyRight) -> Callable[[Endpoint], Endpoint]:
         """The endpoint of a posted form; it answers with `context.redirect(…)`, or renders what is wrong."""
 
         def register(endpoint: Endpoint) -> Endpoint:
@@ -137,7 +137,7 @@ class Screen:
         self,
         path: str,
         endpoint: Endpoint,
-        right: Right | None,
+        right: AnyRight | None,
         route_class: type[ApiRoute],
         method: str = "GET",
     ) -> None:

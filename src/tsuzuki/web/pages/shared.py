@@ -50,14 +50,14 @@ class SharedRenderings:
 
 
 def _key(viewer: Viewer) -> tuple[object, ...]:
-    rights = frozenset(viewer.principal.rights) if viewer.principal else frozenset()
+    by = viewer.principal
     return (
         str(viewer.link),
         viewer.language,
         viewer.preferences.zone,
         viewer.accepts_gzip,
         viewer.origin,
-        rights,
+        None if by is None else (by.role, by.scopes),
     )
 
 

@@ -1,5 +1,6 @@
 """Who looks at a page, and how: language, zone, theme, rights, and the moment of the request."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -7,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from fastapi import Request
 
-from tsuzuki.model.access import Principal, Right
+from tsuzuki.model.access import AnyRight, Principal
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.web.pages.extension import extensions
 from tsuzuki.web.pages.flash import Flash, flash_of
@@ -34,6 +35,8 @@ class Viewer:
     is_fragment: bool
     accepts_gzip: bool
     menu: tuple[MenuGroup, ...]
+    rights: Mapping[str, AnyRight]
+    """Those of the engine and of usable collectors, by name."""
 
     @cached_property
     def zone(self) -> ZoneInfo:
@@ -46,7 +49,7 @@ class Viewer:
 
     def may(self, right: str) -> bool:
         """By the text of a right, as in `runs:operate`."""
-        return self.principal is not None and self.principal.may(Right(right))
+        return self.principal is not None and self.principal.may(self.rights[right])
 
     def job_path(self, name: str) -> str:
         """The page of a job; its runs if there is none, or it may not be seen."""
@@ -84,6 +87,7 @@ def viewer_of(request: Request) -> Viewer:
         is_fragment=FRAGMENT_HEADER in request.headers,
         accepts_gzip="gzip" in request.headers.get("accept-encoding", ""),
         menu=_menu(request, principal),
+        rights=request.app.state.application.rights,
     )
 
 

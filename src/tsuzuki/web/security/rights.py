@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import Depends
 from starlette.requests import Request
 
-from tsuzuki.model.access import Right
+from tsuzuki.model.access import AnyRight
 from tsuzuki.services.access.permissions import require
 
 
@@ -14,7 +14,7 @@ class RequiredRight:
     `is_monitoring` programs of a machine without users need no credentials."""
 
     def __init__(
-        self, right: Right | None, *, is_public: bool = False, is_monitoring: bool = False
+        self, right: AnyRight | None, *, is_public: bool = False, is_monitoring: bool = False
     ) -> None:
         self.right = right
         self.is_public = is_public
@@ -24,7 +24,7 @@ class RequiredRight:
     def name(self) -> str:
         """As the OpenAPI document says it."""
         if self.right is not None:
-            return self.right.value
+            return str(self.right)
         return "public" if self.is_public else "authenticated"
 
     async def __call__(self, request: Request) -> None:
@@ -39,12 +39,12 @@ class RequiredRight:
                 require(principal, self.right)
 
 
-def requires(right: Right) -> Any:
+def requires(right: AnyRight) -> Any:
     """Only a principal with this right may call the route."""
     return Depends(RequiredRight(right))
 
 
-def monitoring(right: Right) -> Any:
+def monitoring(right: AnyRight) -> Any:
     """As `requires`; but as long as there is no user, the programs that watch a process need no credentials for it on
     loopback."""
     return Depends(RequiredRight(right, is_monitoring=True))

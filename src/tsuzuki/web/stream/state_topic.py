@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tsuzuki.model.access import Right
+from tsuzuki.model.access import AnyRight
 from tsuzuki.wiring.application import Application
-from tsuzuki.wiring.collectors import collector_records
+from tsuzuki.wiring.collectors import usable_parts
 
 State = Mapping[str, Mapping[str, Any]]
 """What there is, by its id."""
@@ -19,7 +19,7 @@ class StateTopic:
     may have changed than they show, and nothing is said about what is missing."""
 
     name: str
-    right: Right
+    right: AnyRight
     read: Callable[[Application], State]
     is_overrun: Callable[[State, State], bool] | None = None
 
@@ -27,5 +27,5 @@ class StateTopic:
 @cache
 def collector_topics() -> dict[str, StateTopic]:
     """The topics of all usable collectors, by name."""
-    usable = collector_records().usable.values()
-    return {topic.name: topic for one in usable if one.topics for topic in one.load(one.topics)}
+    found = usable_parts(lambda one: one.load(one.topics) if one.topics else None)
+    return {topic.name: topic for topics in found.values() for topic in topics}

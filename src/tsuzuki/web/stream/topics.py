@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NoReturn
 
-from tsuzuki.model.access import Right
+from tsuzuki.model.access import AnyRight, Right
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services.changes import Change
 from tsuzuki.web.problems import InvalidRequest, PartProblem
@@ -47,7 +47,7 @@ def forms() -> str:
     return ", ".join((FORMS, *collector_topics()))
 
 
-def right_of(kind: str) -> Right:
+def right_of(kind: str) -> AnyRight:
     """The right that a topic of this kind needs."""
     return RIGHTS[Kind(kind)] if kind in RIGHTS else collector_topics()[kind].right
 
@@ -92,7 +92,7 @@ class Topics:
     """For a log whose position is not known: the line after which to start."""
 
     @property
-    def rights(self) -> frozenset[Right]:
+    def rights(self) -> frozenset[AnyRight]:
         return frozenset(right_of(selection.kind) for selection in self.selections)
 
     @property

@@ -1,15 +1,19 @@
 """Books: where each search continues, the quota, the next mail, the ledger of mails, and a reset by typed name."""
 
 from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Browser, expect
+from sqlalchemy import update
 
 from support.collect_site import collect_site
-from support.factories import WORKER, add_worker, take_lead
+from support.factories import add_worker, depose_and_take
 from support.page_checks import Layouts, Visitor, check_twin, visitor
 from support.page_site import HOSTILE
 from support.web_client import Served
+from tsuzuki.collectors.books.tables import book_mails
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
@@ -105,23 +109,46 @@ def test_a_filter_that_makes_no_sense_is_told(person: Visitor, site: Served) -> 
     assert site.client.as_(None).get("/books/jobs/command").status == 404
 
 
+def ended_run(site: Served, result: dict[str, Any]) -> int:
+    """A run of botany that has ended with this result."""
+    database = site.application.service("books")._database
+    term = depose_and_take(database, holder=str(uuid4()))
+    worker_id = f"worker-{term.epoch}"
+    add_worker(database, worker_id)
+    run_id = site.application.runs.submit(Request(job="botany")).run_id
+    with database.write() as connection:
+        assignment = moves.Assignment(run=RunRef(id=run_id, version=1), worker_id=worker_id)
+        assert moves.assign(connection, term=term, assignments=[assignment])
+        assigned = [RunRef(id=run_id, version=2)]
+        started = moves.start(connection, worker_id=worker_id, runs=assigned)[run_id].started
+        end = moves.RunEnd(run=started, state=RunState.SUCCEEDED, result=result)
+        assert moves.finish(connection, worker_id=worker_id, ends=[end])
+    return run_id
+
+
 def test_the_last_collection_says_why_it_stopped_while_the_next_run_is_pending(
     site: Served,
 ) -> None:
-    database = site.application.service("books")._database
-    term = take_lead(database)
-    add_worker(database)
-    run_id = site.application.runs.submit(Request(job="botany")).run_id
     told = {"stop_reason": "quota", "total_items": 480, "start_index": 0}
-    with database.write() as connection:
-        assignment = moves.Assignment(run=RunRef(id=run_id, version=1), worker_id=WORKER)
-        assert moves.assign(connection, term=term, assignments=[assignment])
-        assigned = [RunRef(id=run_id, version=2)]
-        started = moves.start(connection, worker_id=WORKER, runs=assigned)[run_id].started
-        end = moves.RunEnd(run=started, state=RunState.SUCCEEDED, result={"collect": told})
-        assert moves.finish(connection, worker_id=WORKER, ends=[end])
+    run_id = ended_run(site, {"collect": told})
     site.application.runs.submit(Request(job="botany"))
     botany = site.client.as_(None).get("/books.json").json["searches"][0]["last"]
     assert (botany["run_id"], botany["stop_reason"]) == (run_id, "quota")
     assert botany["total_items"] == 480
     assert b"Waits for the quota" in site.client.as_(None).get("/books").body
+
+
+def test_the_page_of_a_run_lists_the_mails_it_sent(site: Served) -> None:
+    run_id = ended_run(site, {})
+    service = site.application.service("books")
+    mails = service.mails()
+    try:
+        with service._database.write() as connection:
+            sent = update(book_mails).values(job_name="botany", sent_by_run=run_id)
+            connection.execute(sent)
+        page = site.client.as_(None).get(f"/runs/{run_id}")
+        assert page.status == 200
+        assert page.body.count(b'id="act-mail-') == len(mails)
+    finally:
+        with service._database.write() as connection:
+            connection.execute(update(book_mails).values(job_name="novelties", sent_by_run=None))

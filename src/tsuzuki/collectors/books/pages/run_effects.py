@@ -6,7 +6,7 @@ from tsuzuki.collectors.books.api import books_service
 from tsuzuki.collectors.books.service import MailView
 from tsuzuki.model.run import Run
 from tsuzuki.web.pages.context import PageContext
-from tsuzuki.web.pages.formats import FILTERS
+from tsuzuki.web.pages.formats import number_text
 from tsuzuki.web.pages.language import message, translations
 from tsuzuki.web.pages.run_effects import ACTS_SHOWN, Act, CursorMove, RunEffects
 
@@ -45,7 +45,7 @@ def _act(context: PageContext, view: MailView) -> Act:
         id=mail.id,
         path=f"/books/mails/{mail.id}",
         state=mail.state.value,
-        text=count % {"count": FILTERS["number"](view.books)},
+        text=count % {"count": number_text(view.books, context.viewer.language)},
         account=None,
         intended_at=mail.created_at,
         changed_at=mail.changed_at,

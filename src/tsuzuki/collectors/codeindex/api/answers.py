@@ -7,7 +7,7 @@ from fastapi import Query
 from pydantic import Field
 
 from tsuzuki.collectors.codeindex.api.index import TreeQuery, code_trees, shown
-from tsuzuki.model.access import Right
+from tsuzuki.collectors.codeindex.rights import CODE_READ
 from tsuzuki.web.answers import Model
 from tsuzuki.web.context import Context
 from tsuzuki.web.route import api_router, problem_responses
@@ -222,7 +222,7 @@ def _index_out(context: Context, index: "IndexState") -> IndexOut:
 
 @router.get(
     "/code/search",
-    dependencies=[requires(Right.CODE_READ)],
+    dependencies=[requires(CODE_READ)],
     responses=problem_responses(404),
 )
 def search_code(context: Context, query: Annotated[SearchQuery, Query()]) -> FoundPage:
@@ -250,7 +250,7 @@ def search_code(context: Context, query: Annotated[SearchQuery, Query()]) -> Fou
 
 @router.get(
     "/code/read",
-    dependencies=[requires(Right.CODE_READ)],
+    dependencies=[requires(CODE_READ)],
     responses=problem_responses(404),
 )
 def read_code(context: Context, query: Annotated[ReadQuery, Query()]) -> ExcerptOut:
@@ -269,7 +269,7 @@ def read_code(context: Context, query: Annotated[ReadQuery, Query()]) -> Excerpt
 
 @router.get(
     "/code/references",
-    dependencies=[requires(Right.CODE_READ)],
+    dependencies=[requires(CODE_READ)],
     responses=problem_responses(404),
 )
 def code_references(context: Context, query: Annotated[ReferencesQuery, Query()]) -> ReferencesOut:
@@ -293,7 +293,7 @@ def code_references(context: Context, query: Annotated[ReferencesQuery, Query()]
 
 @router.get(
     "/code/outline",
-    dependencies=[requires(Right.CODE_READ)],
+    dependencies=[requires(CODE_READ)],
     responses=problem_responses(404),
 )
 def code_outline(context: Context, query: Annotated[OutlineQuery, Query()]) -> OutlineOut:
@@ -311,7 +311,7 @@ def code_outline(context: Context, query: Annotated[OutlineQuery, Query()]) -> O
 
 @router.get(
     "/code/map",
-    dependencies=[requires(Right.CODE_READ)],
+    dependencies=[requires(CODE_READ)],
     responses=problem_responses(404),
 )
 def code_map(context: Context, query: Annotated[MapQuery, Query()]) -> MapOut:

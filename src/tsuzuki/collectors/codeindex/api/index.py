@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import Path, Query, Response
 from pydantic import BaseModel, Field
 
-from tsuzuki.model.access import Right
+from tsuzuki.collectors.codeindex.rights import CODE_BUILD, CODE_READ
 from tsuzuki.web.answers import Model
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import Page, PageRequest
@@ -160,7 +160,7 @@ def _build_out(context: Context, job: dict[str, Any]) -> BuildOut:
     return BuildOut.model_validate(shown(context, values))
 
 
-@router.get("/code/trees", dependencies=[requires(Right.CODE_READ)])
+@router.get("/code/trees", dependencies=[requires(CODE_READ)])
 def listcode_trees(context: Context) -> TreesOut:
     """The trees that jobs index, with the state and size of each index."""
     trees = code_trees(context)
@@ -180,7 +180,7 @@ def _tree_out(context: Context, tree: "JobTree", entry: "IndexEntry | None") -> 
 @router.delete(
     "/code/indexes",
     status_code=204,
-    dependencies=[requires(Right.CODE_BUILD)],
+    dependencies=[requires(CODE_BUILD)],
     responses=problem_responses(404, 409),
 )
 def remove_index(
@@ -194,7 +194,7 @@ def remove_index(
 @router.post(
     "/code/builds",
     status_code=202,
-    dependencies=[requires(Right.CODE_BUILD)],
+    dependencies=[requires(CODE_BUILD)],
     responses=problem_responses(404),
 )
 def start_build(
@@ -216,7 +216,7 @@ def start_build(
 
 @router.get(
     "/code/builds/{build_id}",
-    dependencies=[requires(Right.CODE_READ)],
+    dependencies=[requires(CODE_READ)],
     responses=problem_responses(404),
 )
 def get_build(
@@ -230,7 +230,7 @@ def get_build(
 
 @router.get(
     "/code/files",
-    dependencies=[requires(Right.CODE_READ)],
+    dependencies=[requires(CODE_READ)],
     responses=problem_responses(404),
 )
 def index_files(context: Context, query: Annotated[FileQuery, Query()]) -> Page[FileOut]:
@@ -249,7 +249,7 @@ def index_files(context: Context, query: Annotated[FileQuery, Query()]) -> Page[
 
 @router.get(
     "/code/status",
-    dependencies=[requires(Right.CODE_READ)],
+    dependencies=[requires(CODE_READ)],
     responses=problem_responses(404),
 )
 def index_status(context: Context, query: Annotated[TreeQuery, Query()]) -> IndexStatusOut:

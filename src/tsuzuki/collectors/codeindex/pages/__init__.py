@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tsuzuki.model.access import Right
+from tsuzuki.collectors.codeindex.rights import CODE_READ
 from tsuzuki.web.pages.extension import Pages
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.navigation import MenuEntry
@@ -16,5 +16,5 @@ PAGES = Pages(
     icons={
         "code": '<path d="M5 4.500 1.500 8 5 11.500m6-7L14.500 8 11 11.500M9 3 7 13"/>',
     },
-    menu=(MenuEntry(message("Code index"), "/index", Right.CODE_READ, "code", "i"),),
+    menu=(MenuEntry(message("Code index"), "/index", CODE_READ, "code", "i"),),
 )

@@ -20,7 +20,7 @@ from tsuzuki.collectors.codeindex.api.index import (
     remove_index,
     start_build,
 )
-from tsuzuki.model.access import Right
+from tsuzuki.collectors.codeindex.rights import CODE_BUILD, CODE_READ
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.pages.context import Page, PageContext
@@ -47,7 +47,7 @@ class IndexView(Model):
     problem: Problem | None = None
 
 
-@screen.page("/index", right=Right.CODE_READ, template="screens/code_index.html", shared=True)
+@screen.page("/index", right=CODE_READ, template="screens/code_index.html", shared=True)
 def index_page(context: Page, query: Annotated[TreeQuery, Query()]) -> IndexView:
     trees = [_shown(tree) for tree in listcode_trees(context).items]
     if query.tree is None and len(trees) != 1:
@@ -75,7 +75,7 @@ class FilesView(Model):
     filters: dict[str, Any]
 
 
-@screen.page("/index/files", right=Right.CODE_READ, template="screens/code_files.html")
+@screen.page("/index/files", right=CODE_READ, template="screens/code_files.html")
 def files_page(context: Page, query: Annotated[FileQuery, Query()]) -> FilesView:
     page = index_files(context, query)
     return FilesView(files=page.items, next_cursor=page.next_cursor, filters=page.filters)
@@ -98,12 +98,12 @@ class BuildForm(TreeForm):
     force: bool = False
 
 
-@screen.page("/index/build", right=Right.CODE_BUILD, template="screens/code_build.html")
+@screen.page("/index/build", right=CODE_BUILD, template="screens/code_build.html")
 def confirm_build(context: Page, query: Annotated[TreeQuery, Query()]) -> TreeActionView:
     return TreeActionView(tree=_tree(context, query.tree))
 
 
-@screen.form("/index/build", right=Right.CODE_BUILD)
+@screen.form("/index/build", right=CODE_BUILD)
 def build(context: Page, form: Annotated[BuildForm, Form()]) -> Response:
     asked = BuildRequest(tree=form.tree, force=form.force)
     try:
@@ -114,12 +114,12 @@ def build(context: Page, form: Annotated[BuildForm, Form()]) -> Response:
     return context.redirect(f"/index?tree={path_part(form.tree)}", text)
 
 
-@screen.page("/index/remove", right=Right.CODE_BUILD, template="screens/code_remove.html")
+@screen.page("/index/remove", right=CODE_BUILD, template="screens/code_remove.html")
 def confirm_remove(context: Page, query: Annotated[TreeQuery, Query()]) -> TreeActionView:
     return TreeActionView(tree=_tree(context, query.tree))
 
 
-@screen.form("/index/remove", right=Right.CODE_BUILD)
+@screen.form("/index/remove", right=CODE_BUILD)
 def remove(context: Page, form: Annotated[TreeForm, Form()]) -> Response:
     try:
         remove_index(context, form.tree)

@@ -24,7 +24,7 @@ from tsuzuki.collectors.codeindex.api.answers import (
     read_code,
     search_code,
 )
-from tsuzuki.model.access import Right
+from tsuzuki.collectors.codeindex.rights import CODE_READ
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.web.answers import Model
 from tsuzuki.web.pages.context import Page, PageContext
@@ -56,7 +56,7 @@ class SearchView(Model):
     problem: Problem | None = None
 
 
-@screen.page("/index/search", right=Right.CODE_READ, template="screens/code_search.html")
+@screen.page("/index/search", right=CODE_READ, template="screens/code_search.html")
 def search_page(context: Page, query: Annotated[SearchPageQuery, Query()]) -> SearchView:
     filters = query.model_dump(mode="json", exclude_defaults=True)
     if not query.text.strip():
@@ -90,7 +90,7 @@ class SourceView(Model):
     problem: Problem | None = None
 
 
-@screen.page("/index/read", right=Right.CODE_READ, template="screens/code_read.html")
+@screen.page("/index/read", right=CODE_READ, template="screens/code_read.html")
 def read_page(context: Page, query: Annotated[ReadQuery, Query()]) -> SourceView:
     try:
         whole = read_code(context, query)
@@ -107,7 +107,7 @@ class ReferencesView(Model):
     problem: Problem | None = None
 
 
-@screen.page("/index/references", right=Right.CODE_READ, template="screens/code_references.html")
+@screen.page("/index/references", right=CODE_READ, template="screens/code_references.html")
 def references_page(context: Page, query: Annotated[ReferencesQuery, Query()]) -> ReferencesView:
     filters = query.model_dump(mode="json", exclude_defaults=True)
     try:
@@ -123,7 +123,7 @@ class OutlineView(Model):
     problem: Problem | None = None
 
 
-@screen.page("/index/outline", right=Right.CODE_READ, template="screens/code_outline.html")
+@screen.page("/index/outline", right=CODE_READ, template="screens/code_outline.html")
 def outline_page(context: Page, query: Annotated[OutlineQuery, Query()]) -> OutlineView:
     try:
         return OutlineView(outline=code_outline(context, query), path=query.path)
@@ -139,7 +139,7 @@ class MapView(Model):
     problem: Problem | None = None
 
 
-@screen.page("/index/map", right=Right.CODE_READ, template="screens/code_map.html")
+@screen.page("/index/map", right=CODE_READ, template="screens/code_map.html")
 def map_page(context: Page, query: Annotated[MapQuery, Query()]) -> MapView:
     filters = query.model_dump(mode="json", exclude_defaults=True)
     try:

@@ -133,14 +133,6 @@ def file_at(connection: sqlite3.Connection, path: str) -> StoredFile | None:
     return StoredFile(*row) if row else None
 
 
-def paths_below(connection: sqlite3.Connection, folder: str) -> list[str]:
-    """The paths below a folder, in order; of the whole tree for an empty one."""
-    if not folder:
-        return _first_column(connection, "SELECT path FROM files ORDER BY path", ())
-    statement = "SELECT path FROM files WHERE path >= ? AND path < ? ORDER BY path"
-    return _first_column(connection, statement, (f"{folder}/", f"{folder}0"))
-
-
 def has_below(connection: sqlite3.Connection, folder: str) -> bool:
     """Whether there is a file below a folder."""
     statement = "SELECT 1 FROM files WHERE path > ? AND path < ? LIMIT 1"

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from tsuzuki.collectors.codeindex.rights import CODE_BUILD, CODE_READ
 from tsuzuki.mcp.parameters import CURSOR, budget_parameter, parameter
 from tsuzuki.mcp.tool import Parameter, Tool
 from tsuzuki.mcp.tool_set import ToolSet
-from tsuzuki.model.access import Right
 
 _INSTRUCTIONS = """\
 Questions about source code: use these tools before grep and before reading whole files.
@@ -44,9 +44,7 @@ def _tool(
 ) -> Tool:
     default, most = budgets
     has_cursor = bool(more.pop("cursor", True))
-    more.setdefault(
-        "right", Right.CODE_READ if more.get("is_read_only", True) else Right.CODE_BUILD
-    )
+    more.setdefault("right", CODE_READ if more.get("is_read_only", True) else CODE_BUILD)
     return Tool(
         name=name,
         description=description,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self, TypeVar
 
+from tsuzuki.collectors.codeindex.rights import CODE_BUILD
 from tsuzuki.collectors.codeindex.service.answers import Answer, CodeAnswers
 from tsuzuki.collectors.codeindex.service.builds import BuildJob, IndexStatus, Started
 from tsuzuki.collectors.codeindex.service.job_trees import JobTree, JobTrees
@@ -15,7 +16,6 @@ from tsuzuki.collectors.codeindex.service.trees import Tree
 from tsuzuki.collectors.codeindex.tools.indexes import FIRST_BUILD_SECONDS
 from tsuzuki.collectors.codeindex.tools.refusals import refused
 from tsuzuki.mcp.tool import Call
-from tsuzuki.model.access import Right
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.wiring.application import Application
@@ -45,14 +45,14 @@ class JobIndexes:
     ) -> Answer[Value]:
         with refused(call):
             job_tree = self._trees.get(str(tree.root))
-            may_build = call.state.may(Right.CODE_BUILD)
+            may_build = call.state.may(CODE_BUILD)
             if not job_tree.is_indexed and may_build:
                 self._build_first(call, job_tree)
             try:
                 return question(self._trees.answers(job_tree, tree.scope))
             except TsuzukiError as problem:
                 if problem.specific_code == "index_missing" and not may_build:
-                    problem.hint = f"A token with the scope {Right.CODE_BUILD} can have it built."
+                    problem.hint = f"A token with the scope {CODE_BUILD} can have it built."
                 raise
 
     def build(self, root: Path, *, paths: Sequence[str] = (), is_forced: bool = False) -> Started:

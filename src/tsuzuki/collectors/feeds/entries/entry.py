@@ -111,14 +111,6 @@ def attachments_from(stored: Sequence[Mapping[str, Any]]) -> tuple[Attachment, .
     )
 
 
-def image_from(stored: Sequence[Mapping[str, Any]]) -> Image | None:
-    """The picture in `item_details.attachments`."""
-    for row in stored:
-        if row.get("kind") == _IMAGE:
-            return Image(url=row["url"], alt=row.get("title"))
-    return None
-
-
 def _entry_from(said: Mapping[str, Any]) -> Entry:
     image = said["image"]
     return Entry(

@@ -1,11 +1,12 @@
 """The overview: one sentence of health, what needs attention, what runs, what is due next, and the last 24 hours."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import ClassVar
 
 from tsuzuki.model.access import Right
+from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
 from tsuzuki.services.workers import EngineStatus
@@ -13,7 +14,9 @@ from tsuzuki.web.answers import Model, Moment, SentenceText
 from tsuzuki.web.api.failures import FailureGroupOut, group_out
 from tsuzuki.web.api.run_models import RunOut, run_out
 from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.extension import collector_pages
 from tsuzuki.web.pages.language import message
+from tsuzuki.web.pages.overview_card import Card, cards_of
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.pages.words import Word
 from tsuzuki.web.paging import COUNT_MAX, Count, count_of
@@ -124,6 +127,7 @@ class OverviewView(Model):
     ended: dict[RunState, int]
     hours: list[HourOfOutcomes]
     upcoming: list[UpcomingOut]
+    cards: list[Card]
     is_new: bool
 
 
@@ -142,7 +146,8 @@ def overview_page(context: Page) -> OverviewView:
     failures = application.failures.find(
         since=context.viewer.now - timedelta(days=1), limit=GROUPS_SHOWN
     )
-    attention = list(_attention(context, status, oldest))
+    cards, broken = cards_of(context, collector_pages())
+    attention = [*_attention(context, status, oldest), *_unusable(context, broken)]
     running = application.runs.find(RunFilter(states=HELD, limit=RUNNING_SHOWN))
     hours = _hours(context)
     ended = {
@@ -161,6 +166,7 @@ def overview_page(context: Page) -> OverviewView:
         ended=ended,
         hours=hours,
         upcoming=[UpcomingOut(**vars(item)) for item in upcoming],
+        cards=cards,
         is_new=not upcoming and not running and not _has_runs(context),
     )
 
@@ -206,7 +212,11 @@ def _attention(
         )
     if oldest is not None and status.at - oldest > LATE_AFTER:
         yield Attention(need=Need.LATE, since=oldest)
-    for name, problem in sorted(context.application.refused_collectors.items()):
+
+
+def _unusable(context: PageContext, broken: Mapping[str, TsuzukiError]) -> Iterator[Attention]:
+    """Collectors that are refused, and those that could not make their cards."""
+    for name, problem in sorted({**broken, **context.application.refused_collectors}.items()):
         yield Attention(need=Need.COLLECTOR, about=name, detail=context.mask(problem.message))
 
 

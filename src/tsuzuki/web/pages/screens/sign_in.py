@@ -25,7 +25,6 @@ screen = Screen()
 
 REFUSED = message("The name or the password is wrong.")
 LIMITED = message("Too many attempts. Try again in %(seconds)s seconds.")
-CODE_REFUSED = message("This setup code is not valid. It can be used once, and for an hour.")
 Name = Annotated[str, Field(max_length=NAME_LENGTH_MAX)]
 Password = Annotated[str, Field(max_length=PASSWORD_LENGTH_MAX)]
 NextPath = Annotated[str | None, Query(alias="next", max_length=2000)]

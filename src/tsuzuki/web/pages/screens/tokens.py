@@ -10,7 +10,7 @@ from tsuzuki.model.errors import NotFound, TsuzukiError, UsageError
 from tsuzuki.services.access.permissions import NAME_LENGTH_MAX
 from tsuzuki.services.access.tokens import DAY_SECONDS, LIFETIME_DEFAULT_SECONDS, TokenState
 from tsuzuki.web.answers import Model
-from tsuzuki.web.api.tokens import NewTokenOut, TokenId, TokenOut, token_out
+from tsuzuki.web.api.tokens import NewTokenOut, RightName, TokenId, TokenOut, token_out
 from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
@@ -48,7 +48,7 @@ class TokenForm(BaseModel):
 
     name: Annotated[str, Field(max_length=NAME_LENGTH_MAX * 2)] = ""
     role: Role = Role.VIEWER
-    scopes: Annotated[list[Right], Field(max_length=len(Right))] = []
+    scopes: Annotated[list[RightName], Field(max_length=100)] = []
     days: Annotated[str, Field(max_length=20)] = str(DAYS_DEFAULT)
 
 
@@ -57,7 +57,7 @@ class NewTokenView(Model):
 
     form: TokenForm
     roles: list[Role]
-    rights: list[Right]
+    rights: list[str]
     problem: Problem | None = None
 
 
@@ -87,7 +87,7 @@ def _new(context: PageContext, form: TokenForm, problem: Problem | None = None) 
     return NewTokenView(
         form=form,
         roles=[role for role in Role if by.may_grant(role, None)] or [by.role],
-        rights=sorted(by.rights),
+        rights=sorted(by.rights_among(context.application.rights.values())),
         problem=problem,
     )
 

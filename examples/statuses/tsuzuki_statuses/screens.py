@@ -1,0 +1,86 @@
+"""The pages: stored statuses, and deleting those of a job. Also the card, and what a run left behind."""
+
+from typing import Annotated
+
+from fastapi import Query, Response
+
+from tsuzuki.model.errors import TsuzukiError
+from tsuzuki.web.answers import Model
+from tsuzuki.web.api.jobs import JobName
+from tsuzuki.web.pages.context import Page
+from tsuzuki.web.pages.formats import number_text
+from tsuzuki.web.pages.language import message, translations
+from tsuzuki.web.pages.overview_card import Card
+from tsuzuki.web.pages.route import Screen
+from tsuzuki.web.pages.run_effects import CursorMove, Link, RunEffects
+from tsuzuki.web.paging import Count
+from tsuzuki.web.problems import Problem
+from tsuzuki_statuses.api import StatusOut, StatusQuery, page_of_statuses
+from tsuzuki_statuses.rights import STATUSES_FORGET, STATUSES_READ
+from tsuzuki_statuses.service import NAME
+
+screen = Screen()
+
+
+class StatusesView(Model):
+    statuses: list[StatusOut]
+    count: Count
+    job: str | None
+    next_cursor: str | None
+
+
+class ForgetView(Model):
+    job: str
+    problem: Problem | None = None
+
+
+@screen.page("/statuses", right=STATUSES_READ, template="screens/statuses.html", shared=True)
+def statuses_page(context: Page, query: Annotated[StatusQuery, Query()]) -> StatusesView:
+    page = page_of_statuses(context, query.model_copy(update={"count": True}))
+    return StatusesView(
+        statuses=page.items, count=page.count, job=query.job, next_cursor=page.next_cursor
+    )
+
+
+@screen.page(
+    "/statuses/jobs/{name}/forget",
+    right=STATUSES_FORGET,
+    template="screens/statuses_forget.html",
+)
+def confirm_forget(context: Page, name: JobName) -> ForgetView:
+    context.application.service(NAME).cursors(name)  # raises NotFound
+    return ForgetView(job=name)
+
+
+@screen.form("/statuses/jobs/{name}/forget", right=STATUSES_FORGET)
+def forget(context: Page, name: JobName) -> Response:
+    try:
+        count = context.application.service(NAME).forget(name)
+    except TsuzukiError as error:
+        problem = context.problem(error)
+        view = ForgetView(job=name, problem=problem)
+        return context.render("screens/statuses_forget.html", view, status=problem.status)
+    return context.redirect("/statuses", message("Deleted %(count)s statuses."), count=count)
+
+
+def cards(context):
+    """One card, made with each rendering of the overview."""
+    words = translations(context.viewer.language)
+    count = number_text(context.application.service(NAME).count(), context.viewer.language)
+    return [Card(name=words.gettext("Statuses"), number=count, path="/statuses")]
+
+
+def run_effects(context, run):
+    """What a run has left behind. It is asked about the runs of every job."""
+    if run.job_name not in context.application.service(NAME).jobs():
+        return RunEffects()
+    words = translations(context.viewer.language)
+    count = context.application.service(NAME).count(run_id=run.id)
+    label = words.ngettext("%(count)s status", "%(count)s statuses", count) % {"count": count}
+    match run.result:
+        case {"kept": int(kept), "before": int(before)}:
+            cursor = CursorMove(before=before, after=before + kept, total=None, is_exhausted=True)
+        case _:
+            cursor = None
+    link = Link(title=words.gettext("Statuses"), label=label, path=f"/statuses?run_id={run.id}")
+    return RunEffects(cursor=cursor, links=[link] if count else [])
