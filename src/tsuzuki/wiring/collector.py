@@ -59,7 +59,9 @@ class CheckContext(CollectorContext):
     jobs: "Sequence[JobSpec]"
     """The enabled jobs of the collector's kind in the file."""
     has_tables: bool
-    """Whether the database answers and has the tables of the collector: they are created when it is first used."""
+    """Whether the database answers and has the tables of this version."""
+    is_in_use: bool
+    """Whether it has those of the collector, which are created when it is first used."""
 
 
 @dataclass(frozen=True, kw_only=True)
