@@ -1,13 +1,18 @@
 """Events: kept once per key, looked at in order, marked with the runs they start."""
 
+from datetime import datetime
+
 import pytest
+from sqlalchemy import insert, text
 
 from support.factories import take_lead
 from support.moving_clock import MovingClock
+from support.query_plans import Sent, last_sent, ways_to
 from support.threads import at_once
 from tsuzuki.model.errors import UsageError
 from tsuzuki.store import events
 from tsuzuki.store.events import Event
+from tsuzuki.store.schema.tables import events as events_table
 from tsuzuki.store.sql.database import Database
 
 
@@ -132,3 +137,37 @@ def test_events_are_listed_newest_first_by_pages(database: Database) -> None:
         rest = events.find(connection, before_id=first_page[-1])
         assert [event.id for event in rest] == ids[1::-1]
         assert {event.event_type for event in events.find(connection, event_type="a")} == {"a"}
+
+
+MANY = 5_000
+UNPROCESSED = (
+    "SELECT id FROM tsuzuki_events WHERE processed_at IS NULL ORDER BY created_at LIMIT 10"
+)
+BY_KEY = "SELECT id FROM tsuzuki_events WHERE dedupe_key = 'key 7'"
+
+
+def test_queries_in_the_words_of_the_design_use_the_indexes_of_events(database: Database) -> None:
+    moment = "2025-01-01T00:00:00.000000Z"
+    rows = [
+        {
+            "event_type": "order.paid",
+            "payload": {},
+            "dedupe_key": f"key {number}",
+            "created_at": datetime.fromisoformat(moment),
+            "processed_at": None if number > MANY - 10 else datetime.fromisoformat(moment),
+        }
+        for number in range(MANY)
+    ]
+    with database.write() as connection:
+        connection.execute(insert(events_table), rows)
+        connection.execute(text("ANALYZE"))
+        with last_sent(connection) as sent:
+            assert len(events.unprocessed(connection, limit=5)) == 5
+        for query in (sent[-1], Sent(UNPROCESSED, ())):
+            (way,) = ways_to(connection, "events", query)
+            assert "tsuzuki_ix_events_processed_at_created_at" in way
+        (way,) = ways_to(connection, "events", Sent(BY_KEY, ()))
+        of_keys = (
+            "(dedupe_key=?)" if database.is_sqlite else "tsuzuki_uq_events_dedupe_key_event_type"
+        )
+        assert of_keys in way

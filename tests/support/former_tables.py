@@ -1,4 +1,4 @@
-"""Databases as earlier programs left them: the specified tables, made by hand, and rows in them."""
+"""Databases as other programs see them: the specified tables, made by hand, and rows read and written with SQL."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -68,6 +68,7 @@ CREATE TABLE items (
   created_at TIMESTAMP NOT NULL,
   last_checked_at TIMESTAMP NOT NULL
 );
+CREATE UNIQUE INDEX idx_items_url ON items(url);
 CREATE INDEX idx_items_status_last_checked_at ON items(status, last_checked_at);
 CREATE INDEX idx_items_status_published_at ON items(status, published_at);
 """

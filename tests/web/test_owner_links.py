@@ -1,6 +1,10 @@
 """A server on loopback without users: its owner signs in by a one-time link, and no other account of the machine."""
 
+import html
 import logging
+import os
+import re
+import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,6 +124,21 @@ def test_a_link_starts_a_session_that_may_do_everything(site: Site) -> None:
     assert site.status("/runs", **cookie_of(answer)) == 200
     actions = [entry.action for entry in site.application.audit.find(limit=10)]
     assert actions == ["owner_link.open", "owner_link.create"]
+
+
+def test_the_curl_line_of_a_page_works_with_a_token(site: Site) -> None:
+    page = site.client().request("GET", "/jobs", headers=site.cookie()).body.decode()
+    (line,) = re.findall('data-copy="(curl [^"]*)"', page)
+    by = site.application.principal
+    made = site.application.tokens.create("curl", role=Role.VIEWER, by=by)
+    for token, code in ((made.text, 0), ("tsz_wrong", 22)):
+        ended = subprocess.run(
+            ["sh", "-c", html.unescape(line).replace("curl ", "curl --silent --fail ", 1)],
+            env={**os.environ, "TSUZUKI_TOKEN": token, "no_proxy": "*"},
+            capture_output=True,
+            check=False,
+        )
+        assert ended.returncode == code
 
 
 def test_a_page_of_another_site_cannot_use_the_session(site: Site) -> None:

@@ -132,5 +132,10 @@ def test_a_token_that_expired_or_whose_user_is_disabled_opens_nothing(tmp_path: 
             server.stop()
 
 
-def test_a_wrong_token_is_refused_although_none_would_be_needed(url: str) -> None:
+def test_a_wrong_token_is_refused_although_none_would_be_needed_and_logged(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
     assert status(url, "tsz_wrong") == 401
+    assert status(url, "tsz_wrong") == 401
+    assert caplog.text.count("credentials_refused") == 1
+    assert "tsz_wrong" not in caplog.text

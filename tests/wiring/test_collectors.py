@@ -241,6 +241,55 @@ def test_a_table_of_another_component_is_refused(workspace: Workspace, site: Pat
     assert "its tables (tsuzuki_job_runs) are those of engine" in listed.err
 
 
+VERIFY = """
+from tsuzuki.model.verification import Comparison, FaultKind
+
+
+def verify(context):
+    comparison = Comparison("numbers")
+    for number in range(3):
+        comparison.compared += 1
+        if number == 1:
+            comparison.add(FaultKind.MISSING, f"number {{number}}")
+        context.advance(1)
+    yield comparison.result()
+
+
+def broken(context):
+    raise LookupError("no numbers")
+    yield
+"""
+
+
+def test_a_collector_of_another_distribution_adds_a_part_of_verify(
+    workspace: Workspace, site: Path
+) -> None:
+    record = RECORD.replace(
+        "    commands=", '    verify="{package}.collect:verify",\n    commands='
+    )
+    install_plug_in(site, record=record, collect=VERIFY)
+    ended = run(workspace, site, "verify", "counting", "--output", "json")
+    assert ended.code == 1, ended.err
+    (found,) = ended.data
+    assert (found["part"], found["compared"], found["counts"]) == ("counting", 3, {"missing": 1})
+    assert found["shown"][0]["named"] == [{"kind": "missing", "name": "number 1"}]
+
+
+def test_a_part_of_verify_that_is_broken_is_a_problem_that_names_its_distribution(
+    workspace: Workspace, site: Path
+) -> None:
+    record = RECORD.replace(
+        "    commands=", '    verify="{package}.collect:broken",\n    commands='
+    )
+    install_plug_in(site, record=record, collect=VERIFY)
+    ended = run(workspace, site, "verify", "ticks", "counting", "--output", "json")
+    assert ended.code == 1, ended.err
+    ticks, found = ended.data
+    assert ticks["ok"]
+    assert "counting_plug_in" in found["problem"]
+    assert "LookupError: no numbers" in found["problem"]
+
+
 @pytest.mark.slow
 def test_a_server_leaves_out_pages_routes_and_topics_that_cannot_be_loaded(
     workspace: Workspace, site: Path

@@ -29,6 +29,7 @@ from tsuzuki.web.api import (
     statistics,
     tokens,
     users,
+    verifications,
     workers,
 )
 from tsuzuki.web.pages import assets
@@ -69,6 +70,7 @@ NOUNS = (
     tokens,
     users,
     sessions,
+    verifications,
     me,
     stream_route,
 )

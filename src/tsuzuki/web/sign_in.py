@@ -5,13 +5,17 @@ A wrong name and a wrong password are answered in the same words; the service li
 
 from fastapi import Request, Response
 from pydantic import Field
+from starlette.concurrency import run_in_threadpool
 
 from tsuzuki.model.access import Role
+from tsuzuki.model.errors import NotAuthenticated
 from tsuzuki.services.access.sessions import SignedIn, SignInPlace
+from tsuzuki.services.access.users import UserView
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.names import GivenName, NewPassword, Password
 from tsuzuki.web.api.users import UserOut, user_out
 from tsuzuki.web.route import api_router, problem_responses
+from tsuzuki.web.security.refusal_log import note_refusal
 from tsuzuki.web.security.rights import public
 from tsuzuki.web.security.session_cookie import session_cookie, session_secret
 
@@ -83,7 +87,17 @@ def end_own_session(request: Request, response: Response) -> None:
 @router.post(
     "/setup", status_code=201, dependencies=[public()], responses=problem_responses(401, 409)
 )
-def set_up(request: Request, body: Setup) -> UserOut:
+async def set_up(request: Request, body: Setup) -> UserOut:
     """Add the first user, an admin, with the code of a server that was started with --setup."""
-    setup_codes = request.app.state.application.setup_codes
-    return user_out(setup_codes.redeem(body.code, name=body.name, password=body.password))
+    return user_out(await redeem_setup_code(request, body.code, body.name, body.password))
+
+
+async def redeem_setup_code(request: Request, code: str, name: str, password: str) -> UserView:
+    """Add the first user, and log a code that is refused. Raises as `SetupCodes.redeem`."""
+    redeem = request.app.state.application.setup_codes.redeem
+    try:
+        user: UserView = await run_in_threadpool(redeem, code, name=name, password=password)
+    except NotAuthenticated:
+        note_refusal(request, "setup code")
+        raise
+    return user

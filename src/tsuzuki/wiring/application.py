@@ -46,6 +46,8 @@ from tsuzuki.services.runs import Runs
 from tsuzuki.services.saved_views import SavedViews
 from tsuzuki.services.settings import Settings
 from tsuzuki.services.statistics import RunStatistics
+from tsuzuki.services.verification import Verification
+from tsuzuki.services.verification_runs import VerificationRuns
 from tsuzuki.services.webhooks import Webhooks
 from tsuzuki.services.workers import Workers
 from tsuzuki.wiring.checks import collector_checks
@@ -53,6 +55,7 @@ from tsuzuki.wiring.collector import Collector, ServiceContext
 from tsuzuki.wiring.collectors import guarded, installed_collectors
 from tsuzuki.wiring.reader import keep_record
 from tsuzuki.wiring.resources import Resources, open_resources
+from tsuzuki.wiring.verification import join_verification
 
 if TYPE_CHECKING:
     from tsuzuki.engine.process import Engine
@@ -94,6 +97,8 @@ class Application:
     webhooks: Webhooks
     maintenance: Maintenance
     diagnosis: Diagnosis
+    verification: Verification
+    verification_runs: VerificationRuns
     local_engine: LocalEngine
     one_run_engine: Callable[[Callable[[], int | None]], OneRunEngine]
     """For one run that is waited for, as the function names it: an engine here, if no other executes it."""
@@ -189,12 +194,8 @@ def opened(
 
 
 def join(resources: Resources, *, reload: Callable[[], Configuration], actor: str) -> Application:
-    def wake_others(names: Collection[str]) -> None:
-        # A wake-up is a hint for what is stored already; a wrong URL is reported where an engine starts.
-        with suppress(ConfigurationError):
-            resources.coordination().wake(names)
-
     database, configured = resources.database, resources.configuration
+    wake_others = partial(_wake_others, resources)
     passwords = Passwords()
     jobs = Jobs(database=database, reload=reload, kinds=resources.collectors.kinds, actor=actor)
     runs = Runs(database=database, actor=actor, wake_others=wake_others)
@@ -207,6 +208,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
     )
     maintenance = _maintenance(resources)
     due = DueItems(database=database)
+    verification = join_verification(resources)
     return Application(
         configuration=configuration_service.view(configured),
         principal=Principal(actor=actor, role=AccessRole.ADMIN),
@@ -239,6 +241,8 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         diagnosis=_diagnosis(
             resources, maintenance=maintenance, workers=workers, due=due, runs=runs, jobs=jobs
         ),
+        verification=verification,
+        verification_runs=VerificationRuns(verification, database=database, actor=actor, runs=runs),
         local_engine=local_engine,
         one_run_engine=partial(OneRunEngine, local_engine, runs, clock=database.clock),
         refused_collectors=resources.refused,
@@ -248,6 +252,12 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         api_requests=ApiRequests(database=database),
         mask=SecretMask(partial(configured.secrets, resources.environ)),
     )
+
+
+def _wake_others(resources: Resources, names: Collection[str]) -> None:
+    # A wake-up is a hint for what is stored already; a wrong URL is reported where an engine starts.
+    with suppress(ConfigurationError):
+        resources.coordination().wake(names)
 
 
 def _maintenance(resources: Resources) -> Maintenance:

@@ -16,11 +16,12 @@ from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.abilities import Abilities
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.secrets import SecretMask
-from tsuzuki.services import bulk
+from tsuzuki.services import bulk, verification
 from tsuzuki.services.bulk_handler import bulk_handler
 from tsuzuki.store import jobs
 from tsuzuki.wiring.collectors import guarded
 from tsuzuki.wiring.resources import Resources
+from tsuzuki.wiring.verification import join_verification
 
 
 def build_engine(
@@ -35,7 +36,7 @@ def build_engine(
     def kill_grace_seconds() -> float:
         return engine.settings().kill_grace_seconds
 
-    handlers = {**collector_handlers(resources), bulk.HANDLER: bulk_handler(database)}
+    handlers = {**collector_handlers(resources), **_own_handlers(resources)}
     _require_handlers_of_enabled_jobs(resources)
     python = PythonExecutor(
         functions={**handlers, **functions},
@@ -80,6 +81,14 @@ def build_engine(
         find_abilities=find_abilities,
     )
     return engine
+
+
+def _own_handlers(resources: Resources) -> dict[str, Callable[[RunContext], Any]]:
+    """The handlers of the engine's own kinds of job."""
+    return {
+        bulk.HANDLER: bulk_handler(resources.database),
+        verification.HANDLER: verification.verification_handler(join_verification(resources)),
+    }
 
 
 def collector_handlers(resources: Resources) -> dict[str, Callable[[RunContext], Any]]:

@@ -1,14 +1,14 @@
 """`tsuzuki run-due --dry-run`: jobs that can are run without sending anything, the others are listed; all stay due."""
 
-import sqlite3
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any
 
-import psycopg
 import pytest
 
 from support.databases import opened
 from support.factories import take_lead
+from support.former_tables import CURSORS, FormerDatabase
 from support.workspace import Workspace
 from tsuzuki.collectors.books.sandbox.google_books import GoogleBooks, volumes
 from tsuzuki.collectors.books.sandbox.smtp import MailServer
@@ -61,15 +61,6 @@ jobs:
     return empty
 
 
-def in_database(url: str, statement: str) -> list[tuple[object, ...]]:
-    """What another program reads: `sqlite3 FILE "…"`, or `psql -c "…"`."""
-    if url.startswith("sqlite"):
-        with sqlite3.connect(url.removeprefix("sqlite:///").partition("?")[0]) as connection:
-            return connection.execute(statement).fetchall()
-    with psycopg.connect(url.replace("+psycopg", "")) as connection:
-        return connection.execute(statement).fetchall()
-
-
 def dry_run(shop: Workspace) -> list[dict[str, Any]]:
     """What it lists; its log is on stderr."""
     listed: list[dict[str, Any]] = shop.ok(
@@ -81,19 +72,39 @@ def dry_run(shop: Workspace) -> list[dict[str, Any]]:
 def test_the_five_steps_of_a_check_by_hand(
     shop: Workspace, empty_database_url: str, server: StandIn, mail_server: MailServer
 ) -> None:
+    database = FormerDatabase(empty_database_url)
     shop.ok("run-due", "--dry-run", BOOKS_KEY=KEY)
     every = "SELECT * FROM collect_cursor"
-    ((name, query_set_hash, start_index, is_exhausted, _),) = in_database(empty_database_url, every)
+    ((name, query_set_hash, start_index, is_exhausted, _),) = database.execute(every)
     assert (name, start_index, is_exhausted) == ("novelties", 50, 0)
     assert len(str(query_set_hash)) == 64
     shop.ok("run-due", "--dry-run", BOOKS_KEY=KEY)
-    ((_, _, start_index, _, _),) = in_database(empty_database_url, every)
+    ((_, _, start_index, _, _),) = database.execute(every)
     assert start_index == 100
     ended = shop.ok("job", "cursor", "reset", "novelties", "--yes")
     assert ended.out == "Reset 1 cursor(s) for job: novelties\n"
-    assert in_database(empty_database_url, f"{every} WHERE job_name='novelties'") == []
+    assert database.execute(f"{every} WHERE job_name='novelties'") == []
     starts = [int(seen.request.query["startIndex"]) for seen in server.requests]
     assert starts == [0, 40, 50, 90]
+    assert mail_server.messages == []
+
+
+def test_a_cursor_of_an_earlier_program_is_continued(
+    shop: Workspace, empty_database_url: str, server: StandIn, mail_server: MailServer
+) -> None:
+    former = FormerDatabase(empty_database_url)
+    former.create(CURSORS)
+    full_hash = sha256(b"python").hexdigest()
+    former.execute(
+        "INSERT INTO collect_cursor (job_name, query_set_hash, start_index) VALUES (?, ?, ?)",
+        *("novelties", full_hash, 60),
+    )
+    shop.ok("run-due", "--dry-run", BOOKS_KEY=KEY)
+    assert [int(seen.request.query["startIndex"]) for seen in server.requests] == [60, 100]
+    ((name, found_hash, start_index, is_exhausted, _),) = former.execute(
+        "SELECT * FROM collect_cursor"
+    )
+    assert (name, found_hash, start_index, is_exhausted) == ("novelties", full_hash, 110, 0)
     assert mail_server.messages == []
 
 

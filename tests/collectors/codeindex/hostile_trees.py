@@ -209,6 +209,28 @@ ENDLESS: tuple[Callable[[Path], None], ...] = (
 )
 
 
+IMPOSSIBLE_PATHS = {
+    "with a NUL": b"x\0y",
+    "too long": b"x" * 5_000,
+    "a link in a circle": b"../circle",
+}
+
+
+def impossible_links(root: Path, named: bytes) -> None:
+    """A worktree and a repository inside the tree whose files of git name a folder that cannot be one."""
+    _tracked(root)
+    (root / "circle").symlink_to("circle")
+    for name, file in (("linked", ".git"), ("shared", ".git/commondir")):
+        inner = root / name
+        inner.mkdir()
+        (inner / "main.py").write_text(f"def {name}():\n    pass\n")
+        if file == ".git":
+            (inner / ".git").write_bytes(b"gitdir: " + named + b"\n")
+        else:
+            _repository(inner)
+            (inner / file).write_bytes(named + b"\n")
+
+
 def slow_git(folder: Path, seconds: float) -> str:
     """A `PATH` whose git takes its time."""
     program = shutil.which("git")

@@ -24,10 +24,12 @@ from .conftest import Build, built, git
 from .hostile_trees import (
     COMMANDS,
     ENDLESS,
+    IMPOSSIBLE_PATHS,
     MARK,
     OUTSIDE,
     borrowed_objects,
     git_output,
+    impossible_links,
     linked_folder,
     linked_folder_in_a_nested_repository,
     other_work_tree,
@@ -200,6 +202,20 @@ def test_a_folder_that_becomes_a_link_after_the_scan_is_not_read(tree: Path) -> 
             open_below(tree, path)
 
 
+@pytest.mark.parametrize("named", IMPOSSIBLE_PATHS.values(), ids=IMPOSSIBLE_PATHS)
+def test_a_path_that_cannot_exist_is_no_git_folder(
+    tree: Path, builds: Builds, index_folder: Path, named: bytes
+) -> None:
+    impossible_links(tree, named)
+    for root in (tree, tree / "linked", tree / "shared"):
+        assert built(builds, root).status == "completed"
+        answers = CodeAnswers.of(str(root), cwd=root, environ={FOLDER_VARIABLE: str(index_folder)})
+        assert list(answers.search("def").value.rows())
+        assert head_commit(root) is None
+    found = {file.path for file in scan_tree(tree).files}
+    assert {"main.py", "linked/main.py", "shared/main.py"} <= found
+
+
 @pytest.mark.timeout(60)
 def test_a_fifo_holds_nothing_up(tree: Path, build: Build) -> None:
     os.mkfifo(tree / ".gitignore")
@@ -231,7 +247,7 @@ def test_a_fifo_in_place_of_the_head_is_no_head(repository: Path, answers: CodeA
 def test_a_head_shows_nothing_but_a_commit(repository: Path, tmp_path: Path, head: str) -> None:
     outside = tmp_path / "outside" / "password"
     outside.parent.mkdir()
-    outside.write_text("password=OUTSIDE")
+    outside.write_text(COMMIT)  # as a token may look
     (repository / ".git" / "refs" / "heads").mkdir(parents=True, exist_ok=True)
     (repository / ".git" / "refs" / "heads" / "linked").symlink_to(outside)
     (repository / ".git" / "HEAD").write_text(head.format(outside=outside))

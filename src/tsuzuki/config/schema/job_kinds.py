@@ -1,15 +1,15 @@
-"""The kinds of job: a command, a Python function, and those that the caller hands in."""
+"""The kinds of job: a command, a Python function, a verification, and those that the caller hands in."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
 from tsuzuki.config.schema.annotations import keys_of
-from tsuzuki.config.schema.field_types import Argv, Environment, Function, Text
+from tsuzuki.config.schema.field_types import Argv, Environment, Expects, Function, Text
 from tsuzuki.config.schema.job_keys import COMMON_KEYS
 from tsuzuki.config.schema.problems import Problem
 from tsuzuki.config.schema.strict_model import StrictModel
@@ -84,14 +84,28 @@ class _PythonOptions(StrictModel):
         return {key: value for key, value in values.items() if value is not None}
 
 
+class _VerifyOptions(StrictModel):
+    parts: Annotated[list[Text], Expects("a list of parts")] = Field(default_factory=list)
+    """What to verify, such as `ticks`; without it everything."""
+    days: Annotated[int, Expects("a whole number from 1 to 3660")] = Field(
+        default=30, ge=1, le=3660
+    )
+    """Number of days whose ticks and posts are verified."""
+    calls: Annotated[int, Expects("a whole number from 0 to 10000")] = Field(
+        default=20, ge=0, le=10_000
+    )
+    """Upper bound of the calls to each source with a quota."""
+
+
 COMMAND = JobKind(name="command", options_model=_CommandOptions)
 PYTHON = JobKind(name="python", options_model=_PythonOptions)
+VERIFY = JobKind(name="verify", options_model=_VerifyOptions)
 NO_KINDS: Mapping[str, JobKind] = MappingProxyType({})
 
 
 def with_built_in(kinds: Mapping[str, JobKind]) -> dict[str, JobKind]:
-    """All kinds by name: `command`, `python`, and `kinds`."""
-    return {COMMAND.name: COMMAND, PYTHON.name: PYTHON, **kinds}
+    """All kinds by name: `command`, `python`, `verify`, and `kinds`."""
+    return {COMMAND.name: COMMAND, PYTHON.name: PYTHON, VERIFY.name: VERIFY, **kinds}
 
 
 def nothing_to_run(name: str, path: KeyPath) -> Problem:

@@ -12,6 +12,7 @@ from starlette.requests import HTTPConnection
 
 from tsuzuki.model.access import Principal
 from tsuzuki.model.errors import NotAuthenticated
+from tsuzuki.web.security.refusal_log import note_refusal
 from tsuzuki.web.security.session_cookie import session_secret
 from tsuzuki.web.security.shared_lookup import SharedLookup
 
@@ -61,8 +62,7 @@ async def authenticate(
         look = partial(authenticator.by_token, token)
         found = await lookups.ask(("token", token), look) if token else None
         if found is None:
-            address = connection.client.host if connection.client else "unknown"
-            connection.app.state.refusal_log.note(address, "token")
+            note_refusal(connection, "token")
         return _require(found, "the token is not known, has expired or was revoked")
     if session is not None:
         found = await lookups.ask(("session", session), partial(authenticator.by_session, session))

@@ -6,6 +6,8 @@ A program with an old token asks again and again, and an attacker more often tha
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from starlette.requests import HTTPConnection
+
 from tsuzuki.model.clock import Clock
 from tsuzuki.services.server_log import log
 
@@ -39,3 +41,9 @@ class RefusalLog:
         self._by_address.move_to_end(address)
         if len(self._by_address) > ADDRESSES_MAX:
             self._by_address.popitem(last=False)
+
+
+def note_refusal(connection: HTTPConnection, kind: str) -> None:
+    """Log that a credential of this request was refused."""
+    address = connection.client.host if connection.client else "unknown"
+    connection.app.state.refusal_log.note(address, kind)

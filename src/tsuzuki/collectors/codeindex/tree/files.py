@@ -1,11 +1,11 @@
-"""Files of a tree that a stranger may have written: opened without following links, waiting for a FIFO or reading
-without end."""
+"""Files of a tree that a stranger may have written: opened without following links or waiting for a FIFO."""
 
 import os
 import stat
 from pathlib import Path
 
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+from tsuzuki.collectors.kit.regular_file import OPEN_FLAGS
+
 _FOLDER_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -15,25 +15,16 @@ def open_below(root: str | Path, path: str) -> int:
     if not name or any(part in ("", ".", "..") for part in (*folders, name)):
         raise FileNotFoundError(f"{path!r} is not the path of a file below a root")
     if not folders:
-        return os.open(f"{root}/{name}", _FLAGS)
+        return os.open(f"{root}/{name}", OPEN_FLAGS)
     here = os.open(f"{root}/{folders[0]}", _FOLDER_FLAGS)
     try:
         for folder in folders[1:]:
             below = os.open(folder, _FOLDER_FLAGS, dir_fd=here)
             os.close(here)
             here = below
-        return os.open(name, _FLAGS, dir_fd=here)
+        return os.open(name, OPEN_FLAGS, dir_fd=here)
     finally:
         os.close(here)
-
-
-def read_regular(path: Path, bytes_max: int) -> bytes:
-    """The first bytes of a regular file. Raises `OSError` for everything else: a link, a folder, a FIFO, a device."""
-    descriptor = os.open(path, _FLAGS)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"{path} is not a regular file")
-        return file.read(bytes_max)
 
 
 class RealFolders:

@@ -1,9 +1,10 @@
 """The folder in which git keeps a checkout, read without git. Its author may be a stranger."""
 
 import os
+import stat
 from pathlib import Path
 
-from tsuzuki.collectors.codeindex.tree.files import read_regular
+from tsuzuki.collectors.kit.regular_file import read_regular
 
 FILE_BYTES_MAX = 8_192
 
@@ -39,9 +40,10 @@ def _owner(path: Path) -> int | None:
 
 
 def linked_folder(entry: Path) -> Path | None:
-    """A worktree's or a submodule's `.git` is a file that names the folder."""
-    label, _, folder = file_text(entry).partition(": ")
-    return (entry.parent / folder).resolve() if label == "gitdir" and folder else None
+    """A worktree's or a submodule's `.git` is a file that names the folder. None if it names none that exists."""
+    label, _, named = file_text(entry).partition(": ")
+    folder = _real(entry.parent / named)
+    return folder if label == "gitdir" and named and _is_folder(folder) else None
 
 
 def common_folder_of(root: Path) -> Path | None:
@@ -49,7 +51,7 @@ def common_folder_of(root: Path) -> Path | None:
     folder = git_folder_of(root)
     if folder is None:
         return None
-    return (folder / file_text(folder / "commondir")).resolve()
+    return _real(folder / file_text(folder / "commondir"))
 
 
 def start_of(path: Path, bytes_max: int = FILE_BYTES_MAX) -> bytes:
@@ -61,4 +63,18 @@ def start_of(path: Path, bytes_max: int = FILE_BYTES_MAX) -> bytes:
 
 
 def file_text(path: Path, bytes_max: int = FILE_BYTES_MAX) -> str:
-    return start_of(path, bytes_max).decode("utf-8", "surrogateescape").strip()
+    """The text of a small regular file, up to a NUL as git reads it; empty if there is none."""
+    content, _, _ = start_of(path, bytes_max).partition(b"\0")
+    return content.decode("utf-8", "surrogateescape").strip()
+
+
+def _real(path: Path) -> Path:
+    """Without links, as far as there are none that lead in a circle."""
+    return Path(os.path.realpath(path))
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except OSError:  # its name may be too long to exist
+        return False

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tsuzuki.collectors.codeindex.index_file import printable
-from tsuzuki.collectors.codeindex.tree.files import RealFolders, read_regular
+from tsuzuki.collectors.codeindex.tree.files import RealFolders
 from tsuzuki.collectors.codeindex.tree.git import GitListing, git_ignores, git_paths
 from tsuzuki.collectors.codeindex.tree.git_folder import repository_top
 from tsuzuki.collectors.codeindex.tree.walk import walk
+from tsuzuki.collectors.kit.regular_file import read_regular
 from tsuzuki.model.errors import NotFound, UsageError
 
 FILES_MAX = 2_000_000

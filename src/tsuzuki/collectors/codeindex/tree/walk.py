@@ -11,8 +11,8 @@ from pathlib import Path
 from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore import GitIgnorePatternError
 
-from tsuzuki.collectors.codeindex.tree.files import read_regular
 from tsuzuki.collectors.codeindex.tree.git_folder import common_folder_of
+from tsuzuki.collectors.kit.regular_file import read_regular
 
 IGNORE_FILES = (".gitignore", ".ignore")
 IGNORE_BYTES_MAX = 1_000_000

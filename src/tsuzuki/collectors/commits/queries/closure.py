@@ -115,6 +115,11 @@ _ABSENT = select(commit_absences.c.commit_sha).where(
 )
 
 
+def absent(connection: Connection, project_id: int, shas: Collection[str]) -> set[str]:
+    """Those commits that the source does not have, as a bulk collection has found."""
+    return absent_before(connection, project_id, shas, run_id="")
+
+
 def absent_before(
     connection: Connection, project_id: int, shas: Collection[str], *, run_id: str
 ) -> set[str]:

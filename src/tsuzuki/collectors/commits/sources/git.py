@@ -22,7 +22,15 @@ from tsuzuki.collectors.commits.git.log import LOG, read_commits
 from tsuzuki.collectors.commits.git.program import Git, GitOutput, GitProcess
 from tsuzuki.collectors.commits.git.view import ObjectStore, bare_view
 from tsuzuki.collectors.commits.people.mailmap import MAILMAP
-from tsuzuki.collectors.commits.sources.source import Absence, Commit, Head, Lineage, Page, Range
+from tsuzuki.collectors.commits.sources.source import (
+    IDS_MAX,
+    Absence,
+    Commit,
+    Head,
+    Lineage,
+    Page,
+    Range,
+)
 from tsuzuki.outward.errors import SourceRefused
 
 PAGE_SECONDS_MAX = 0.5
@@ -147,6 +155,17 @@ class GitSource:
                 yield from self._paged(chain([rest], batches), done, notes)
                 return
         yield from self.pages(wanted)
+
+    def ids(self, head: str) -> Iterator[Sequence[str]]:
+        with (
+            bare_view(self._whole()) as (view, environment),
+            self._git.started(view, ["rev-list", head, "--"], environment=environment) as process,
+        ):
+            rest = b""
+            for piece in self._whole_output(process):
+                *lines, rest = (rest + piece).split(b"\n")
+                for first in range(0, len(lines), IDS_MAX):
+                    yield [line.decode("ascii") for line in lines[first : first + IDS_MAX]]
 
     def close(self) -> None:
         """Nothing is held between two questions."""

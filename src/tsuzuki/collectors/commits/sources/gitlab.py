@@ -8,7 +8,7 @@ empty list instead of an error. Such a list is never taken for "nothing new".
 import re
 import threading
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -184,6 +184,20 @@ class GitLabSource:
                 date_notes=notes,
             )
             number = following
+
+    def ids(self, head: str) -> Iterator[Sequence[str]]:
+        number: int | None = 1
+        while number is not None:
+            query = {"ref_name": head, "per_page": PAGE_SIZE, "page": number}
+            reply = self._client.get(f"{self._root}/repository/commits", query)
+            try:
+                shas = [_text(entity["id"]) for entity in _rows(reply)]
+            except (LookupError, TypeError):
+                raise _senseless("a list") from None
+            if number == 1 and head not in shas:
+                raise RangeLost(f"GitLab at {self._server.name} no longer has the head it named")
+            yield shas
+            number = _following(reply, number, len(shas))
 
     def close(self) -> None:
         """The connection is the host's."""

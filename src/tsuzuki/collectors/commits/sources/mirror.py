@@ -6,7 +6,7 @@ push left behind, so that a former head can still be compared.
 
 import hashlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tsuzuki.collectors.commits.git.errors import refusal
@@ -81,6 +81,10 @@ class MirrorSource:
     def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[Page]:
         self._bring(wanted.new)
         return self._mirror.pages(wanted, mark=mark)
+
+    def ids(self, head: str) -> Iterator[Sequence[str]]:
+        self._bring(head)
+        return self._mirror.ids(head)
 
     def close(self) -> None:
         self._mirror.close()

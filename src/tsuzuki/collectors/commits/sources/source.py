@@ -17,6 +17,8 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from tsuzuki.outward.errors import SourceUnavailable
 
+IDS_MAX = 5_000
+
 PathCount: TypeAlias = tuple[str, int, int]
 """A path, and what a commit added to and deleted from it; a renamed file counts under its new path. A plain
 tuple, which the garbage collector does not look at again."""
@@ -132,6 +134,10 @@ class Source(Protocol):
     def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[Page]:
         """The pages of a range: all, or those behind `mark`. The last one says so, and comes even if
         nothing is in it. Closing the iterator ends all it has started."""
+        ...
+
+    def ids(self, head: str) -> Iterator[Sequence[str]]:
+        """The ids of all commits that can be reached from a head, in lists of at most `IDS_MAX`."""
         ...
 
     def close(self) -> None:

@@ -9,8 +9,8 @@ import binascii
 import hashlib
 import hmac
 import json
-from collections.abc import Collection
-from datetime import timedelta
+from collections.abc import Collection, Iterator
+from datetime import datetime, timedelta
 from urllib.parse import parse_qsl, urlsplit
 
 from tsuzuki.collectors.feeds.channels.protocol import (
@@ -19,6 +19,7 @@ from tsuzuki.collectors.feeds.channels.protocol import (
     LookUpImpossible,
     OutcomeUnknown,
     Outgoing,
+    OwnPost,
     PostRefused,
     Sent,
 )
@@ -87,6 +88,9 @@ class WebhookChannel:
         raise self._failure(answer)
 
     def look_up(self, post: Outgoing, *, others: Collection[str]) -> Sent | None:  # noqa: ARG002 - the protocol's
+        raise LookUpImpossible("a webhook cannot be asked what has arrived")
+
+    def own_posts(self, *, since: datetime) -> Iterator[OwnPost]:  # noqa: ARG002 - the protocol's
         raise LookUpImpossible("a webhook cannot be asked what has arrived")
 
     def close(self) -> None:

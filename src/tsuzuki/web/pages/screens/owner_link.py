@@ -17,6 +17,7 @@ from tsuzuki.web.pages.context import PublicViewer
 from tsuzuki.web.pages.owner_sign_in import owner_sign_in_page
 from tsuzuki.web.pages.route import OWNER_LINK, SIGN_IN, Screen, render_public
 from tsuzuki.web.security.authentication import authenticate
+from tsuzuki.web.security.refusal_log import note_refusal
 from tsuzuki.web.security.session_cookie import session_cookie, session_secret
 
 screen = Screen()
@@ -54,7 +55,7 @@ async def open_link(request: Request, form: Annotated[LinkForm, Form()]) -> Resp
             replacing=session_secret(request),
         )
     except NotAuthenticated:
-        state.refusal_log.note(request.client.host if request.client else "unknown", "owner link")
+        note_refusal(request, "owner link")
         return response if await _is_signed_in(request) else await _refused(request)
     session_cookie(request).keep(request, response, session.secret, seconds=SESSION_SECONDS)
     return response

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Form, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse
 
 from tsuzuki.model.access import Right
@@ -19,7 +20,7 @@ from tsuzuki.web.pages.route import SETUP, SIGN_IN, Screen, render_public
 from tsuzuki.web.pages.viewer import Viewer
 from tsuzuki.web.problems import status_of
 from tsuzuki.web.security.session_cookie import session_secret
-from tsuzuki.web.sign_in import end_own_session, keep_session
+from tsuzuki.web.sign_in import end_own_session, keep_session, redeem_setup_code
 
 screen = Screen()
 
@@ -107,11 +108,12 @@ def setup_page(request: Request, viewer: PublicViewer) -> Response:
 
 
 @screen.public(SETUP, method="POST")
-def set_up(request: Request, viewer: PublicViewer, form: Annotated[SetupForm, Form()]) -> Response:
+async def set_up(
+    request: Request, viewer: PublicViewer, form: Annotated[SetupForm, Form()]
+) -> Response:
     """Make the first admin, and sign in."""
-    setup_codes = request.app.state.application.setup_codes
     try:
-        setup_codes.redeem(form.code, name=form.name, password=form.password)
+        await redeem_setup_code(request, form.code, form.name, form.password)
     except TsuzukiError as problem:
         status = status_of(problem)
         kept = form.model_copy(update={"password": ""})
@@ -119,5 +121,6 @@ def set_up(request: Request, viewer: PublicViewer, form: Annotated[SetupForm, Fo
             viewer, "screens/setup.html", status=status, form=kept, problem=problem
         )
     response = RedirectResponse("/", status_code=303)
-    keep_session(request, response, _start_session(request, form.name, form.password))
+    signed_in = await run_in_threadpool(_start_session, request, form.name, form.password)
+    keep_session(request, response, signed_in)
     return response
