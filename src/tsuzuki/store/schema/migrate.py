@@ -9,7 +9,8 @@ Revisions only go forward.
 A migration that says `expands = True` only adds what older versions need not know: they go on beside it
 (`compatibility`).
 
-Alembic does the work (`migration_steps`), and is imported only when there is something to do: its import takes
+Ours are SQL in files, one for each database (`sql_scripts`), and begin with one baseline per component. Alembic does
+the work (`migration_steps`), and is imported only when there is something to do: its import takes
 longer than most commands.
 """
 
