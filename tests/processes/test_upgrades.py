@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from support.daemons import Daemon, Daemons, be_quick, eventually, started_on
-from support.databases import all_components, opened
+from support.databases import opened
 from support.later_version import LaterVersion
 from support.load import Load
 from tsuzuki.model.run_filter import RunFilter
@@ -82,7 +82,7 @@ def change_the_version(
             new_leader.wait_for("leading")
             wait_until_it_works(database, old_worker)
         load.settle()
-        findings = inspect_database(database, all_components())
+        findings = inspect_database(database)
         assert [one.subject for one in findings if not one.is_ok] == ["tables"]  # the new column
         for one in (old_worker, new_leader):
             one.send(signal.SIGTERM)
