@@ -17,7 +17,7 @@ from tsuzuki.mcp.presets import presets
 from tsuzuki.mcp.runs.definitions import RUN_LIST, RUN_LOGS, RUNS
 from tsuzuki.mcp.runs.workspace import application_of
 from tsuzuki.mcp.tokens import compact_json, tokens
-from tsuzuki.mcp.tool import Tool, ToolCall
+from tsuzuki.mcp.tool import Tool, ToolCall, ToolProgress
 from tsuzuki.model.errors import Unreachable, UsageError
 from tsuzuki.model.states import RunState
 from tsuzuki.services.runs import Request

@@ -59,7 +59,7 @@ def test_the_tables_are_migrated_through_a_pooler(
     direct_url = postgres.create(())
     migrate(pooler.url(direct_url), (ENGINE,))
     with opened(direct_url) as database, database.read() as connection:
-        assert connection.execute(text("SELECT epoch FROM leadership")).scalar_one() == 0
+        assert connection.execute(text("SELECT epoch FROM tsuzuki_leadership")).scalar_one() == 0
     postgres.drop(direct_url)
 
 

@@ -229,12 +229,12 @@ def test_a_tick_with_two_runs_is_named(database: Database, clock: MovingClock, t
         plan_all(database, term)
     doubled = all_runs(database)[0].id
     with database.write() as connection:
-        connection.execute(text("DROP INDEX uq_job_runs_job_definition_id_scheduled_for"))
+        connection.execute(text("DROP INDEX tsuzuki_uq_job_runs_job_definition_id_scheduled_for"))
         columns = [c.name for c in job_runs.c if c.name not in ("id", "idempotency_key")]
         names = ", ".join(f'"{name}"' for name in columns)
         connection.execute(
             text(
-                f"INSERT INTO job_runs ({names}) SELECT {names} FROM job_runs WHERE id = {doubled}"
+                f"INSERT INTO tsuzuki_job_runs ({names}) SELECT {names} FROM tsuzuki_job_runs WHERE id = {doubled}"
             )
         )
     one = only(verified(database))

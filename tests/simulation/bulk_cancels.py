@@ -36,11 +36,11 @@ COMMITS_MAX = 10
 """So often others may commit until they have started a run that a bulk cancel has read."""
 
 AUDIT_SQL = (
-    "SELECT object_id, before, actor FROM audit_log"
+    "SELECT object_id, before, actor FROM tsuzuki_audit_log"
     f" WHERE action = 'run.cancel' AND actor IN ('{WAITING_ONLY}', '{EVERYTHING}')"
 )
 CANCELED_SQL = (
-    "SELECT run_id, from_state, actor_id FROM job_run_transitions"
+    "SELECT run_id, from_state, actor_id FROM tsuzuki_job_run_transitions"
     f" WHERE to_state = 'CANCELED' AND actor_id IN ('{WAITING_ONLY}', '{EVERYTHING}')"
 )
 

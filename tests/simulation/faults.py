@@ -155,7 +155,7 @@ class FaultInjector:
 
     def crash_all(self) -> None:
         """All processes at once, if all of them were heard."""
-        heard = "SELECT count(*) FROM workers WHERE state = 'ATTACHED' AND heartbeat_at > tsuzuki_now(-3)"
+        heard = "SELECT count(*) FROM tsuzuki_workers WHERE state = 'ATTACHED' AND heartbeat_at > tsuzuki_now(-3)"
         (count,) = self._world.store.raw.execute(heard).fetchone()
         if count == len(self._world.nodes):
             for node in self._world.nodes:

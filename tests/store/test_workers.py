@@ -355,9 +355,9 @@ def test_runs_are_marked_and_confirmed_by_id_version_and_state(
     with database.write() as connection, last_sent(connection) as sent:
         workers.request_confirmation(connection, worker_id=WORKER, deadline_seconds=5)
         workers.reattach_and_confirm(connection, term=term, silent_after_seconds=TTL)
-    updates = [one.statement for one in sent if one.statement.startswith("UPDATE job_runs")]
+    updates = [one.statement for one in sent if one.statement.startswith("UPDATE tsuzuki_job_runs")]
     assert len(updates) == 2
     for update in updates:
         _, _, condition = update.partition("WHERE")
-        assert "(job_runs.id, job_runs.version) IN (SELECT" in condition
-        assert "job_runs.state = 'RUNNING'" in condition
+        assert "(tsuzuki_job_runs.id, tsuzuki_job_runs.version) IN (SELECT" in condition
+        assert "tsuzuki_job_runs.state = 'RUNNING'" in condition

@@ -38,7 +38,7 @@ def initialised(tmp_path_factory: pytest.TempPathFactory) -> Path:
         # Tests share this folder for as long as they all take: a tick that came due meanwhile
         # would be one run more in the test that meets it.
         database.execute(
-            "UPDATE job_definitions SET planned_until = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+1 day')"
+            "UPDATE tsuzuki_job_definitions SET planned_until = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+1 day')"
         )
     return folder
 

@@ -236,7 +236,7 @@ def with_a_mail_not_settled(site: DocSite, shell: Shell) -> None:
     (shell.cwd / "tsuzuki.yaml").write_text(f"version: 1\njobs:\n  {job}\n")
     shell.data("books", "collect", "consultant-books")
     with closing(sqlite3.connect(shell.cwd / "tsuzuki.db")) as connection, connection:
-        connection.execute("UPDATE book_mails SET state = 'unsettled'")
+        connection.execute("UPDATE tsuzuki_book_mails SET state = 'unsettled'")
     shell.values |= {"--mark-sent 3": "--mark-sent 1", "--resend 3": "--resend 1"}
     shell.refusals["tsuzuki books mail --resend 3"] = "mail_settled"
 

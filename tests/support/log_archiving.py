@@ -18,7 +18,7 @@ from tsuzuki.services.logs import RunLogs
 from tsuzuki.store import logs
 from tsuzuki.store.logs import LogLine
 from tsuzuki.store.runs import moves
-from tsuzuki.store.schema.rollup_tables import run_hours_progress
+from tsuzuki.store.schema.history_tables import run_hours_progress
 from tsuzuki.store.schema.tables import job_run_logs, job_run_transitions, job_runs
 from tsuzuki.store.sql.database import Database
 

@@ -6,7 +6,7 @@ steps: start nothing new, wait for what runs, then stop it and hand it back. Ask
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from random import Random
 
@@ -61,7 +61,7 @@ class Engine:
         random: Random,
         role: ProcessRole,
         software_version: str,
-        components: Sequence[Component] = (ENGINE,),
+        components: Callable[[], Iterable[Component]] = lambda: (ENGINE,),
         metrics: Metrics | None = None,
         archive: LogArchive | None = None,
         coordination: Coordination | None = None,

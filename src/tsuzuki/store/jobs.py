@@ -240,6 +240,11 @@ _HEADS_SCHEDULED = _HEADS.where(
 _BY_ID = select(job_definitions).where(in_list(job_definitions.c.id, "ids"))
 
 
+def enabled_kinds(connection: Connection) -> list[str]:
+    """The kinds of the enabled jobs."""
+    return list(execute(connection, _ENABLED_KINDS).scalars())
+
+
 def get(connection: Connection, job_id: int) -> Job | None:
     """A job by its id, removed ones too: their runs still need it."""
     row = execute(connection, _BY_ID, {"ids": [job_id]}).mapping_or_none()
@@ -282,6 +287,12 @@ class NamedJob(NamedTuple):
 
 _NAMED = job_definitions.c.name == bindparam("name", type_=Text())
 _PRESENT = select(job_definitions).where(job_definitions.c.deleted_at.is_(None))
+_ENABLED_KINDS = (
+    _PRESENT.with_only_columns(job_definitions.c.handler)
+    .where(job_definitions.c.enabled)
+    .distinct()
+    .order_by(job_definitions.c.handler)
+)
 _BY_NAME = _PRESENT.where(_NAMED)
 _BY_NAMES = _PRESENT.where(in_list(job_definitions.c.name, "names"))
 _HEAD_BY_NAME = _BY_NAME.with_only_columns(job_definitions.c.id, *_EDITION, db_now())

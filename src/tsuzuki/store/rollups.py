@@ -37,7 +37,7 @@ from sqlalchemy.sql.dml import Insert
 from tsuzuki.model.durations import LIMITS_SECONDS, NEVER_STARTED
 from tsuzuki.model.states import RunState
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
-from tsuzuki.store.schema.rollup_tables import late_ends, run_hours, run_hours_progress
+from tsuzuki.store.schema.history_tables import late_ends, run_hours, run_hours_progress
 from tsuzuki.store.schema.tables import job_run_transitions, job_runs
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.dialect import is_sqlite, upsert_from

@@ -263,9 +263,7 @@ def _wake_others(resources: Resources, names: Collection[str]) -> None:
 def _maintenance(resources: Resources) -> Maintenance:
     return Maintenance(
         database=resources.database,
-        components=resources.our_components,
-        plug_ins=resources.plug_in_components,
-        refuse=resources.refuse,
+        tables=resources.tables,
         folder=resources.workspace,
     )
 
@@ -298,6 +296,7 @@ def build_service(resources: Resources, name: str, **services: Any) -> Any:
     collector = resources.collectors.usable.get(name)
     if collector is None or collector.service is None:
         raise NotFound(f"there is no collector {name!r} with a service", code="collector_unknown")
+    resources.tables.use(name)
     context = resources.collector_context(name)
     given = {field.name: getattr(context, field.name) for field in fields(context)}
     service = ServiceContext(**given, **services)

@@ -61,6 +61,8 @@ class CheckContext(CollectorContext):
     """The enabled jobs of the collector's kind in the file."""
     has_tables: bool
     """Whether the database answers and has the tables of this version."""
+    is_in_use: bool
+    """Whether it has those of the collector, which are created when it is first used."""
 
 
 @dataclass(frozen=True, kw_only=True)

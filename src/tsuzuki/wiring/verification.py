@@ -39,6 +39,8 @@ def _verified(
     if name in resources.refused:
         raise resources.refused[name]
     context = _context(resources, name, wanted, advance)
+    if not context.jobs and not resources.tables.is_in_use(name):
+        return  # it was never used here, so it has stored nothing
     distribution = resources.collectors.distributions.get(name)
     try:
         verify = guarded(name, distribution, partial(collector.load, target))
@@ -46,6 +48,7 @@ def _verified(
         if problem.specific_code == "extra_missing" and not context.jobs:
             return  # it is not installed, so it has stored nothing from here
         raise
+    resources.tables.use(name)
     try:
         yield from verify(context)
     except TsuzukiError:

@@ -138,11 +138,11 @@ def story_books(sqlite_folder: SqliteFolder) -> Iterator[BooksFixture]:
 def forget_everything(database: Database) -> None:
     with database.write() as connection:
         for table in (
-            "book_finds",
+            "tsuzuki_book_finds",
             "books",
-            "books_searches",
+            "tsuzuki_books_searches",
             "collect_cursor",
-            "books_quota_days",
+            "tsuzuki_books_quota_days",
         ):
             connection.execute(text(f"DELETE FROM {table}"))
 

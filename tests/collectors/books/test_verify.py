@@ -79,7 +79,7 @@ def test_a_dropped_book_that_the_ledger_still_names_is_found_without_a_call(
     books_fixture: BooksFixture,
 ) -> None:
     books_fixture.collect(max_per_run=100)
-    change(books_fixture, "DELETE FROM books WHERE volume_id = 'vol000000005'")
+    change(books_fixture, "DELETE FROM tsuzuki_books WHERE volume_id = 'vol000000005'")
     (stored,) = found(books_fixture, calls_max=0)
     lost = ("missing", "volume vol000000005, found by job novelties, is not stored")
     assert faults([stored]) == [lost]
@@ -92,8 +92,8 @@ def test_a_book_that_was_dropped_with_every_trace_is_found_at_the_source(
     books_fixture.collect(max_per_run=100)
     change(
         books_fixture,
-        "DELETE FROM book_finds WHERE volume_id = 'vol000000045'",
-        "DELETE FROM books WHERE volume_id = 'vol000000045'",
+        "DELETE FROM tsuzuki_book_finds WHERE volume_id = 'vol000000045'",
+        "DELETE FROM tsuzuki_books WHERE volume_id = 'vol000000045'",
     )
     stored, at_source = found(books_fixture)
     assert stored.is_ok
@@ -108,7 +108,9 @@ def test_a_book_that_was_dropped_with_every_trace_is_found_at_the_source(
 
 def test_a_book_that_was_changed_is_named(books_fixture: BooksFixture) -> None:
     books_fixture.collect(max_per_run=40)
-    change(books_fixture, "UPDATE books SET title = 'Other' WHERE volume_id = 'vol000000003'")
+    change(
+        books_fixture, "UPDATE tsuzuki_books SET title = 'Other' WHERE volume_id = 'vol000000003'"
+    )
     (stored,) = found(books_fixture, calls_max=0)
     name = "volume vol000000003 (Other) is not what was collected"
     assert faults([stored]) == [("changed", name)]
@@ -118,7 +120,7 @@ def test_a_mail_that_was_dropped_is_named_with_its_books(books_fixture: BooksFix
     books_fixture.collect(max_per_run=40)
     change(
         books_fixture,
-        "INSERT INTO book_deliveries (job_name, volume_id, mail_id, position)"
+        "INSERT INTO tsuzuki_book_deliveries (job_name, volume_id, mail_id, position)"
         " VALUES ('novelties', 'vol000000001', 99, 0), ('novelties', 'gone', 99, 1)",
     )
     (stored,) = found(books_fixture, calls_max=0)
@@ -134,7 +136,7 @@ def test_the_ledger_is_read_page_by_page(
 ) -> None:
     books_fixture.collect(max_per_run=100)
     monkeypatch.setattr(ledger, "PAGE", 7)
-    change(books_fixture, "DELETE FROM books WHERE volume_id < 'vol000000030'")
+    change(books_fixture, "DELETE FROM tsuzuki_books WHERE volume_id < 'vol000000030'")
     (stored,) = found(books_fixture, calls_max=0)
     assert (stored.compared, stored.faults, len(stored.named)) == (70, 30, 20)
 

@@ -277,7 +277,7 @@ def test_a_first_range_that_was_lost_halfway_is_started_anew_without_a_bound(
 def set_range(collecting: Collecting, *, old: str, new: str) -> None:
     with collecting.database.write() as connection:
         connection.execute(
-            text("UPDATE commit_targets SET range_old = :old, range_new = :new"),
+            text("UPDATE tsuzuki_commit_targets SET range_old = :old, range_new = :new"),
             {"old": old, "new": new},
         )
 

@@ -84,7 +84,7 @@ def project(collecting: Collecting, api: GitLabApi) -> int:
 
 
 def head_of(collecting: Collecting) -> str | None:
-    ((head,),) = collecting.ask("SELECT head_sha FROM commit_targets")
+    ((head,),) = collecting.ask("SELECT head_sha FROM tsuzuki_commit_targets")
     return head
 
 
@@ -242,8 +242,10 @@ def test_a_history_collected_by_an_earlier_version_is_checked_once(
     with collecting.database.write() as connection:
         for sha in lost:
             connection.exec_driver_sql(f"DELETE FROM commits WHERE sha = '{sha}'")
-            connection.exec_driver_sql(f"DELETE FROM commit_parents WHERE commit_sha = '{sha}'")
-        connection.exec_driver_sql("UPDATE commit_targets SET closed_sha = NULL")
+            connection.exec_driver_sql(
+                f"DELETE FROM tsuzuki_commit_parents WHERE commit_sha = '{sha}'"
+            )
+        connection.exec_driver_sql("UPDATE tsuzuki_commit_targets SET closed_sha = NULL")
     assert collecting.collect()["failed"] == 0
     assert {row.sha for row in collecting.rows(project)} == set(git_oracle.ids(make.folder, "main"))
     server.forget_requests()

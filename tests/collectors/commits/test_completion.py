@@ -45,7 +45,7 @@ def test_parents_and_counts_per_path_are_those_of_git(
     collecting.repository(crooked_history, "main", AWKWARD_BRANCH)
     collecting.collect()
     check_against_git(collecting, crooked_history, "main", AWKWARD_BRANCH)
-    counts = collecting.ask("SELECT parent_count FROM commit_parents")
+    counts = collecting.ask("SELECT parent_count FROM tsuzuki_commit_parents")
     assert {row[0] for row in counts} >= {0, 1, 3, 4}
 
 
@@ -153,15 +153,19 @@ def test_what_a_process_of_the_version_before_stores_is_completed(
     collecting.repository(folder, "main")
     collecting.collect()
     old = git_oracle.head(folder)
-    kept = collecting.ask("SELECT * FROM commit_completions")
+    kept = collecting.ask("SELECT * FROM tsuzuki_commit_completions")
     make.commit("main", {"new": lines(3)}, at=1_700_000_000)
     make.write()
     new = git_oracle.head(folder)
     collecting.collect()
     with collecting.database.write() as connection:  # what the other process would not have written
-        connection.exec_driver_sql(f"DELETE FROM commit_path_counts WHERE commit_sha = '{new}'")
-        connection.exec_driver_sql(f"DELETE FROM commit_parents WHERE commit_sha = '{new}'")
-        connection.exec_driver_sql(f"UPDATE commit_completions SET head_sha = '{kept[0].head_sha}'")
+        connection.exec_driver_sql(
+            f"DELETE FROM tsuzuki_commit_path_counts WHERE commit_sha = '{new}'"
+        )
+        connection.exec_driver_sql(f"DELETE FROM tsuzuki_commit_parents WHERE commit_sha = '{new}'")
+        connection.exec_driver_sql(
+            f"UPDATE tsuzuki_commit_completions SET head_sha = '{kept[0].head_sha}'"
+        )
     walks.clear()
     collecting.collect()
     assert walks == [(old, new)]

@@ -65,7 +65,7 @@ def collecting(
 
 
 def kept(collecting: Collecting) -> list[str]:
-    return [row.content for row in collecting.ask("SELECT content FROM commit_mailmaps")]
+    return [row.content for row in collecting.ask("SELECT content FROM tsuzuki_commit_mailmaps")]
 
 
 def test_the_mailmap_of_the_default_branch_is_kept(

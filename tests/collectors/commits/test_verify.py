@@ -190,7 +190,7 @@ def test_a_source_that_does_not_answer_is_no_proof_and_the_others_are_compared(
 
 
 def test_a_branch_that_is_not_followed_any_more_is_not_compared(collecting: Collecting) -> None:
-    change(collecting, "UPDATE commit_targets SET is_followed = :no", no=False)
+    change(collecting, "UPDATE tsuzuki_commit_targets SET is_followed = :no", no=False)
     assert verified(verify, collecting.context) == []
 
 
@@ -223,14 +223,14 @@ def test_a_parent_that_the_source_does_not_have_is_no_fault(
     absent = "1234567890123456789012345678901234567890"
     change(
         collecting,
-        "UPDATE commit_parents SET parents = parents || ' ' || :absent WHERE commit_sha = :sha",
+        "UPDATE tsuzuki_commit_parents SET parents = parents || ' ' || :absent WHERE commit_sha = :sha",
         absent=absent,
         sha=git_oracle.head(make.folder),
     )
     assert faults([only(collecting)]) == missing(absent)
     change(
         collecting,
-        "INSERT INTO commit_absences (project_id, commit_sha, run_id)"
+        "INSERT INTO tsuzuki_commit_absences (project_id, commit_sha, run_id)"
         " SELECT project_id, :absent, 'one' FROM projects",
         absent=absent,
     )

@@ -34,12 +34,12 @@ class BooksCase(Case):
     volatile = frozenset(
         {
             "collect_cursor.last_updated_at",
-            "books_searches.held_by_run",
-            "books_quota_days.calls",  # a killed page is paid for
-            "books.first_seen_at",
-            "books.last_seen_at",
-            "book_finds.found_at",
-            "book_finds.found_by_run",
+            "tsuzuki_books_searches.held_by_run",
+            "tsuzuki_books_quota_days.calls",  # a killed page is paid for
+            "tsuzuki_books.first_seen_at",
+            "tsuzuki_books.last_seen_at",
+            "tsuzuki_book_finds.found_at",
+            "tsuzuki_book_finds.found_by_run",
         }
     )
     secrets = (KEY, SENDER, READER, PASSWORD, TOKEN)

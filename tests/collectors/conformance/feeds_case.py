@@ -32,23 +32,23 @@ ITEM_COUNT = 2
 POSTS = "posts.jsonl"
 TIMES = frozenset(
     {
-        "feeds.first_good_at",
-        "feeds.tried_at",
-        "feeds.good_at",
-        "feeds.full_at",
-        "feeds.new_at",
-        "feeds.held_by_run",
+        "tsuzuki_feeds.first_good_at",
+        "tsuzuki_feeds.tried_at",
+        "tsuzuki_feeds.good_at",
+        "tsuzuki_feeds.full_at",
+        "tsuzuki_feeds.new_at",
+        "tsuzuki_feeds.held_by_run",
         "items.id",  # an interrupted transaction uses up ids
         "items.created_at",
         "items.last_checked_at",
-        "waiting_items.item_id",
-        "waiting_items.order_at",
-        "waiting_items.held_by_run",
-        "waiting_items.drawn_by_run",
-        "item_details.item_id",
-        "item_fingerprints.item_id",
-        "feed_items.item_id",
-        "feed_items.first_seen_at",
+        "tsuzuki_waiting_items.item_id",
+        "tsuzuki_waiting_items.order_at",
+        "tsuzuki_waiting_items.held_by_run",
+        "tsuzuki_waiting_items.drawn_by_run",
+        "tsuzuki_item_details.item_id",
+        "tsuzuki_item_fingerprints.item_id",
+        "tsuzuki_feed_items.item_id",
+        "tsuzuki_feed_items.first_seen_at",
     }
 )
 
@@ -130,19 +130,19 @@ class ItemsCase(FeedsCase):
     volatile = (
         TIMES
         | _every_column(
-            "feed_budget_use",  # what a killed run asked is paid for
-            "item_steps",
+            "tsuzuki_feed_budget_use",  # what a killed run asked is paid for
+            "tsuzuki_item_steps",
         )
         | {
-            "feed_posts.id",
-            "feed_posts.item_id",
-            "feed_posts.created_at",
-            "feed_posts.changed_at",
-            "feed_posts.sent_by_run",
-            "feed_posts.looks",  # what a killed run sent is looked for
-            "feed_posts.absences",
-            "feed_posts.next_look_at",
-            "feed_accounts.limits_read_at",
+            "tsuzuki_feed_posts.id",
+            "tsuzuki_feed_posts.item_id",
+            "tsuzuki_feed_posts.created_at",
+            "tsuzuki_feed_posts.changed_at",
+            "tsuzuki_feed_posts.sent_by_run",
+            "tsuzuki_feed_posts.looks",  # what a killed run sent is looked for
+            "tsuzuki_feed_posts.absences",
+            "tsuzuki_feed_posts.next_look_at",
+            "tsuzuki_feed_accounts.limits_read_at",
         }
     )
     secrets = (KEY, TOKEN, COOKIE, HEADER, SIGNING, QUERY)

@@ -76,7 +76,7 @@ def test_a_post_that_was_removed_from_the_account_is_named(posted: FeedsFixture)
 
 def test_a_post_whose_record_is_gone_is_named(posted: FeedsFixture) -> None:
     post = posted.stored_posts()[0]
-    change(posted, "DELETE FROM feed_posts WHERE id = :id", id=post["id"])
+    change(posted, "DELETE FROM tsuzuki_feed_posts WHERE id = :id", id=post["id"])
     url = url_of(posted, post)
     name = f"post {post['remote_id']} on the account ({url}) is not recorded as sent"
     assert faults([only(posted)]) == [("missing", name)]
@@ -87,7 +87,7 @@ def test_an_article_that_is_on_the_account_twice_is_named(posted: FeedsFixture) 
     other = posted.stored_posts()[1]
     change(
         posted,
-        "UPDATE feed_posts SET remote_id = :id WHERE id = :other",
+        "UPDATE tsuzuki_feed_posts SET remote_id = :id WHERE id = :other",
         id="424242",
         other=other["id"],
     )
@@ -103,7 +103,7 @@ def test_an_article_that_is_on_the_account_twice_is_named(posted: FeedsFixture) 
 
 
 def test_a_post_that_a_person_settled_is_found_by_its_link(posted: FeedsFixture) -> None:
-    change(posted, "UPDATE feed_posts SET remote_id = idempotency_key")
+    change(posted, "UPDATE tsuzuki_feed_posts SET remote_id = idempotency_key")
     assert only(posted).is_ok
     remove_status(posted, str(posted.mastodon.statuses[0].id))
     assert only(posted).faults == 1
@@ -111,7 +111,9 @@ def test_a_post_that_a_person_settled_is_found_by_its_link(posted: FeedsFixture)
 
 def test_other_posts_on_the_account_are_a_note(posted: FeedsFixture) -> None:
     channel_posts = len(posted.posts)
-    change(posted, "DELETE FROM feed_posts WHERE id = :id", id=posted.stored_posts()[0]["id"])
+    change(
+        posted, "DELETE FROM tsuzuki_feed_posts WHERE id = :id", id=posted.stored_posts()[0]["id"]
+    )
     change(posted, "UPDATE items SET url = url || '/elsewhere'")
     one = only(posted)
     assert (one.is_ok, one.compared, one.note) == (

@@ -63,7 +63,7 @@ def test_a_run_that_is_not_ours_any_more_is_not_ended_by_us(fixture: WorkerFixtu
     with recorded(fixture.database) as sent:
         step = fixture.worker.tick(poll=False)
     assert (step, fixture.worker.running) == (WorkerStep(polled=True), 0)
-    assert [text for text in sent if "UPDATE job_runs" in text] == []
+    assert [text for text in sent if "UPDATE tsuzuki_job_runs" in text] == []
     assert fixture.run(execution.task.run.id).state is RunState.RUNNING
 
 

@@ -183,7 +183,7 @@ def test_a_leader_skips_a_run_that_is_locked(
             return set(MOVERS[name](connection, old_term, run))
 
     with database.write() as connection:
-        connection.execute(text(f"SELECT 1 FROM job_runs WHERE id = {run.id} FOR UPDATE"))
+        connection.execute(text(f"SELECT 1 FROM tsuzuki_job_runs WHERE id = {run.id} FOR UPDATE"))
         assert in_background(lead).result(30) == set()
     assert lead() == {run.id}
 
@@ -227,7 +227,7 @@ def test_two_writers_of_the_same_runs_leave_out_what_a_third_one_holds(
             workers.request_confirmation(connection, worker_id=WORKER, deadline_seconds=60)
     with database.write() as connection:
         held = running[7].id
-        connection.execute(text(f"SELECT 1 FROM job_runs WHERE id = {held} FOR UPDATE"))
+        connection.execute(text(f"SELECT 1 FROM tsuzuki_job_runs WHERE id = {held} FOR UPDATE"))
         with impatient_elsewhere(database) as second:
             match other:
                 case "ask_to_continue":
@@ -274,6 +274,8 @@ def test_a_worker_does_not_wait_for_a_run_that_another_transaction_holds(
             return reported, moves.finish(connection, worker_id=WORKER, ends=ends)
 
     with database.write() as connection:
-        connection.execute(text(f"SELECT 1 FROM job_runs WHERE id = {ours[0].id} FOR UPDATE"))
+        connection.execute(
+            text(f"SELECT 1 FROM tsuzuki_job_runs WHERE id = {ours[0].id} FOR UPDATE")
+        )
         reported, ended = in_background(write).result(30)
     assert reported == ended == {run.id for run in ours[1:]}

@@ -101,7 +101,7 @@ def test_a_transaction_on_a_connection_that_was_used_for_single_statements_rolls
 
     def fail() -> None:
         with database.write() as connection:
-            connection.execute(text("DELETE FROM workers"))
+            connection.execute(text("DELETE FROM tsuzuki_workers"))
             raise KeyError
 
     with pytest.raises(KeyError):

@@ -43,10 +43,11 @@ def _answered(context: CheckContext, section: BooksSection) -> Check:
         step = "Mend the database first: each call is counted there."
         return warning(KEY, "not asked", step)
     day = section.allowance.day_of(context.database.clock.now())
-    with context.database.write() as connection:
-        is_left = quota.reserve(connection, day.name, limit=section.daily_limit)
-    if not is_left:
-        return warning(KEY, "not asked: no call of today is left", _wait(day.ends_at))
+    if context.is_in_use:  # else no call was made yet, and there is no table to count this one in
+        with context.database.write() as connection:
+            is_left = quota.reserve(connection, day.name, limit=section.daily_limit)
+        if not is_left:
+            return warning(KEY, "not asked: no call of today is left", _wait(day.ends_at))
     try:
         return ok(KEY, _asked(context, section))
     except RateLimitedUntil as limit:

@@ -154,7 +154,7 @@ _OLDEST_WRITER = text("""
     WHERE l.mode = 'RowExclusiveLock' AND l.database = (
         SELECT oid FROM pg_database WHERE datname = current_database())
       AND l.relation IN (
-        CAST('job_runs' AS regclass), CAST('job_run_transitions' AS regclass))
+        CAST('tsuzuki_job_runs' AS regclass), CAST('tsuzuki_job_run_transitions' AS regclass))
 """).columns(column("oldest", UtcTime()))
 _CURRENT = text("SELECT CAST(pg_current_snapshot() AS text)").columns(column("snapshot", Text()))
 
@@ -210,7 +210,7 @@ _SQLITE_BETWEEN = (
 def _between_snapshots() -> Select[Any]:
     # The transaction of a row has 32 of its 64 bits there; the others are those of the last one that fits.
     newest = "(SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint))"
-    stored = "CAST(CAST(job_run_transitions.xmin AS text) AS bigint)"
+    stored = "CAST(CAST(tsuzuki_job_run_transitions.xmin AS text) AS bigint)"
     whole = f"CAST(CAST({newest} - (({newest} - {stored}) & 4294967295) AS text) AS xid8)"
     shown = "pg_visible_in_snapshot({}, CAST(:{} AS pg_snapshot))"
     return _SELECT.order_by(*_ORDER).where(

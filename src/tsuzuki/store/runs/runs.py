@@ -39,7 +39,7 @@ from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.rows import RUN_COLUMNS, TRANSITION_COLUMNS, run_from, transition_from
 from tsuzuki.store.runs.indexed_states import sorted_by_index
 from tsuzuki.store.runs.run_filter import conditions
-from tsuzuki.store.schema.cancel_tables import run_cancel_requests
+from tsuzuki.store.schema.operation_tables import run_cancel_requests
 from tsuzuki.store.schema.tables import job_definitions, job_run_transitions, job_runs
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.clock import db_now

@@ -78,7 +78,7 @@ class SqliteListener:
         return frozenset(c for c in WakeupChannel if before.get(c) != self._seen_counters.get(c))
 
     def _counters(self) -> dict[str, int]:
-        return dict(self._query("SELECT audience, stamp FROM notices"))
+        return dict(self._query("SELECT audience, stamp FROM tsuzuki_notices"))
 
     def _data_version(self) -> int:
         return int(self._query("PRAGMA data_version")[0][0])

@@ -189,7 +189,7 @@ def test_without_some_paths_the_rest_is_counted(filled: Collecting) -> None:
     ]
     target = Target(2, "main")
     store(filled, target, *page)
-    (path,) = filled.ask("SELECT path_id FROM commit_paths WHERE path = 'uv.lock'")
+    (path,) = filled.ask("SELECT path_id FROM tsuzuki_commit_paths WHERE path = 'uv.lock'")
     june = {"since": date(2024, 6, 1), "excluded_path_ids": [path.path_id]}
     assert counted(filled, Dimension.MONTH, **june) == [("2024-06", 3, 53, 2)]
     assert counted(filled, Dimension.BRANCH, **june) == [("main", 3, 53, 2)]

@@ -74,7 +74,7 @@ def test_a_moved_default_branch_is_noted_and_followed(
     make = straight(folder, 4)
     project = collecting.repository(f"file://{folder}", "main")
     with collecting.database.write() as connection:
-        connection.exec_driver_sql("UPDATE commit_targets SET is_default = true")
+        connection.exec_driver_sql("UPDATE tsuzuki_commit_targets SET is_default = true")
     collecting.collect()
     make.commit("trunk", {"t": lines(2)}, parents=[git_oracle.head(folder)], at=1_700_000_000)
     make.write()
@@ -83,7 +83,9 @@ def test_a_moved_default_branch_is_noted_and_followed(
     assert [note.kind for note in result.notes] == [NoteKind.DEFAULT_MOVED]
     collecting.collect()
     assert set(collecting.rows(project, "trunk")) == git_oracle.rows(folder, "trunk")
-    assert collecting.ask("SELECT branch_name FROM commit_targets WHERE is_default") == [("trunk",)]
+    assert collecting.ask("SELECT branch_name FROM tsuzuki_commit_targets WHERE is_default") == [
+        ("trunk",)
+    ]
 
 
 def test_an_empty_url_is_noted(collecting: Collecting, tmp_path: Path) -> None:
