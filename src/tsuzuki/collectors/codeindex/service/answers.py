@@ -24,7 +24,7 @@ from tsuzuki.collectors.codeindex.answers.read import (
 )
 from tsuzuki.collectors.codeindex.answers.references import (
     FoundReferences,
-    Reference,
+    ReferenceLine,
     ReferenceQuery,
     find_references,
 )
@@ -47,14 +47,14 @@ if TYPE_CHECKING:
     from tsuzuki.collectors.codeindex.watch.live_tree import LiveTree
 
 __all__ = [
-    "Answer",
     "CodeAnswers",
     "Excerpt",
-    "Found",
+    "FoundSymbols",
+    "IndexAnswer",
     "IndexState",
     "OutlineEntry",
     "RankedFile",
-    "Reference",
+    "ReferenceLine",
 ]
 
 Value = TypeVar("Value")
@@ -101,9 +101,9 @@ class CodeAnswers:
         root = find_root(named, cwd=cwd, environ=environ)
         return cls(root, cwd=cwd.absolute(), folder=index_folder(environ))
 
-    def search(self, text: str, **said: Any) -> Answer[Found]:
+    def search(self, text: str, **said: Any) -> IndexAnswer[FoundSymbols]:
         """Definitions whose names match, and lines that have the text."""
-        search = Search(text=text, **said)
+        search = IndexSearch(text=text, **said)
         path_filter = PathFilter(search.paths, scope=self.scope)
         query = search.name_query(path_filter)
         line_query = search.text_query(path_filter)
@@ -135,7 +135,7 @@ class CodeAnswers:
 
     def read(
         self, texts: Sequence[str], *, lines: str | None = None, whole: bool = False
-    ) -> Answer[list[Excerpt]]:
+    ) -> IndexAnswer[list[Excerpt]]:
         """The source of symbols (`Class/method[i]`, `file:name`) or of files (`file`, `file:10-20`)."""
         for snapshot in self._snapshots():
             with snapshot:
@@ -145,7 +145,7 @@ class CodeAnswers:
 
     def read_each(
         self, texts: Sequence[str], *, lines: str | None = None
-    ) -> Answer[list[Excerpt | TsuzukiError]]:
+    ) -> IndexAnswer[list[Excerpt | TsuzukiError]]:
         """As `read`; in place of what cannot be read stands the error that says why."""
         for snapshot in self._snapshots():
             with snapshot:
@@ -187,7 +187,7 @@ class CodeAnswers:
         kinds: Sequence[str] = (),
         paths: Sequence[str] = (),
         tests: bool = True,
-    ) -> Answer[FoundReferences]:
+    ) -> IndexAnswer[FoundReferences]:
         """Where the symbol of a name, a path or `file:name` is used."""
         path_filter = PathFilter(paths, scope=self.scope)
         wanted = known_words("kind", kinds, REFERENCE_KINDS)
@@ -226,7 +226,7 @@ class CodeAnswers:
 
     def outline(
         self, text: str = "", *, depth: int | None = None, kinds: Sequence[str] = ()
-    ) -> Answer[list[OutlineEntry]]:
+    ) -> IndexAnswer[list[OutlineEntry]]:
         """The symbols of a file, or the outermost ones of the files of a folder."""
         wanted = known_words("kind", kinds, list(SymbolKind))
 
@@ -247,7 +247,7 @@ class CodeAnswers:
 
     def map(
         self, *, focus: Sequence[str] = (), limit: int = 20, symbols_max: int = 5
-    ) -> Answer[list[RankedFile]]:
+    ) -> IndexAnswer[list[RankedFile]]:
         """The most used files with their most used definitions; `focus` are paths and names of interest."""
 
         for snapshot in self._snapshots(needs_index=True):

@@ -28,13 +28,15 @@ STOP_SECONDS = 5.0
 class Indexes(Protocol):
     """The trees that a server answers about. Every method may be called from any thread."""
 
-    def tree(self, call: Call) -> Tree:
+    def tree(self, call: ToolCall) -> Tree:
         """The tree that a call is about. Raises what is wrong with it, and `NotPermitted` for one of others."""
 
     def answers(self, call: Call, tree: Tree) -> AbstractContextManager[CodeAnswers]:
         """Around questions about a tree: an error says which call to make next."""
 
-    def build(self, root: Path, *, paths: Sequence[str] = (), is_forced: bool = False) -> Started:
+    def build(
+        self, root: Path, *, paths: Sequence[str] = (), is_forced: bool = False
+    ) -> StartedBuild:
         """Start a build, or name the one that runs. `paths` are files and folders; without any, all are meant."""
 
     def job(self, root: Path, job_id: str) -> BuildJob | None:
@@ -57,7 +59,7 @@ class CodeIndexes:
         self._watchers: dict[Path, Watcher] = {}
         self._started: set[str] = set()
 
-    def tree(self, call: Call) -> Tree:
+    def tree(self, call: ToolCall) -> Tree:
         with refused(call):
             tree = self.trees.find(call.get("path"))
             own = self.trees.default().root if call.state.is_confined else tree.root
@@ -91,7 +93,9 @@ class CodeIndexes:
         self._watchers[root].start()
         return started
 
-    def build(self, root: Path, *, paths: Sequence[str] = (), is_forced: bool = False) -> Started:
+    def build(
+        self, root: Path, *, paths: Sequence[str] = (), is_forced: bool = False
+    ) -> StartedBuild:
         started = self.builds.start(root, paths=paths, is_forced=is_forced)
         if started.is_new:
             self._started.add(started.id)
