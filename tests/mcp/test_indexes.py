@@ -157,14 +157,15 @@ def test_a_corrupt_index_is_built_anew(new_state: Callable[[], ServerState], fol
     assert len([*folder.glob("*.corrupt-*")]) == 1
 
 
+@pytest.mark.parametrize("where", ["names", "text"])
 def test_an_index_that_was_removed_is_built_anew_with_the_next_question(
-    new_state: Callable[[], ServerState], folder: Path
+    where: str, new_state: Callable[[], ServerState], folder: Path
 ) -> None:
     state = new_state()
     ask(state, "code_index_update")
     ask(state, "code_references", name="tax")
     for part in folder.iterdir():
         part.unlink()
-    answer = ask(state, "code_search", query="tax", **{"in": "names"})
+    answer = ask(state, "code_search", query="tax", **{"in": where})
     assert not answer.is_error, answer.text
     assert answer.structured["index"]["state"] == "ready"

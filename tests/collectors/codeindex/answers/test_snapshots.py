@@ -27,7 +27,7 @@ class Asking:
         self._numbers = count(2)
 
     def ask(self, meanwhile: Callable[[], object] = lambda: None) -> IndexState:
-        for snapshot in snapshots(self.tree.root, self.tree.file, clock=self.clock):
+        for snapshot in snapshots(self.tree.root, self.tree.index_file, clock=self.clock):
             with snapshot:
                 files, _ = snapshot.compare()
                 file = files.get("a.py")
@@ -111,7 +111,7 @@ def test_a_fault_is_raised_at_once_and_ends_the_reading_of_the_index(asking: Ask
 
 
 def test_an_answer_that_was_not_checked_has_no_state(asking: Asking) -> None:
-    snapshot = next(snapshots(asking.tree.root, asking.tree.file, clock=asking.clock))
+    snapshot = next(snapshots(asking.tree.root, asking.tree.index_file, clock=asking.clock))
     with snapshot:
         snapshot.compare()
     with pytest.raises(AttributeError):

@@ -30,7 +30,11 @@ from tsuzuki.collectors.codeindex.answers.references import (
 )
 from tsuzuki.collectors.codeindex.answers.regex_process import search_regex_in_process
 from tsuzuki.collectors.codeindex.answers.search import is_test, search_names
-from tsuzuki.collectors.codeindex.answers.search_request import Found, Search, known_words
+from tsuzuki.collectors.codeindex.answers.search_request import (
+    FoundSymbols,
+    IndexSearch,
+    known_words,
+)
 from tsuzuki.collectors.codeindex.answers.snapshots import IndexState, Snapshot, snapshots
 from tsuzuki.collectors.codeindex.answers.symbol import Symbol, SymbolPath
 from tsuzuki.collectors.codeindex.answers.text_search import FoundLine, search_text
@@ -63,7 +67,7 @@ _LINES = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer(Generic[Value]):
+class IndexAnswer(Generic[Value]):
     value: Value
     index: IndexState
 
@@ -130,8 +134,8 @@ class CodeAnswers:
                         scanned=changes.scanned,
                         listed=changes.listed,
                     )
-        found = Found(names=names, lines=lines, has_more_lines=has_more)
-        return Answer(value=found, index=snapshot.state)
+        found = FoundSymbols(names=names, lines=lines, has_more_lines=has_more)
+        return IndexAnswer(value=found, index=snapshot.state)
 
     def read(
         self, texts: Sequence[str], *, lines: str | None = None, whole: bool = False
@@ -141,7 +145,7 @@ class CodeAnswers:
             with snapshot:
                 snapshot.compare()
                 found = [self._read_one(snapshot, text, lines=lines, whole=whole) for text in texts]
-        return Answer(value=found, index=snapshot.state)
+        return IndexAnswer(value=found, index=snapshot.state)
 
     def read_each(
         self, texts: Sequence[str], *, lines: str | None = None
@@ -151,7 +155,7 @@ class CodeAnswers:
             with snapshot:
                 snapshot.compare()
                 found = [self._read_or_problem(snapshot, text, lines=lines) for text in texts]
-        return Answer(value=found, index=snapshot.state)
+        return IndexAnswer(value=found, index=snapshot.state)
 
     def _read_or_problem(
         self, snapshot: Snapshot, text: str, *, lines: str | None
@@ -203,7 +207,7 @@ class CodeAnswers:
                     path_filter=lambda path: path_filter(path) and (tests or not is_test(path)),
                 )
                 found = find_references(files, query, changed=changes.paths, clock=self._clock)
-        return Answer(value=found, index=snapshot.state)
+        return IndexAnswer(value=found, index=snapshot.state)
 
     def _meant(
         self, files: FreshFiles, changes: TreeChanges, text: str
@@ -243,7 +247,7 @@ class CodeAnswers:
                     depth=depth or (99 if file else 1),
                     wanted=lambda symbol: not wanted or symbol.kind in wanted,
                 )
-        return Answer(value=found, index=snapshot.state)
+        return IndexAnswer(value=found, index=snapshot.state)
 
     def map(
         self, *, focus: Sequence[str] = (), limit: int = 20, symbols_max: int = 5
@@ -263,7 +267,7 @@ class CodeAnswers:
                     focus_names=focus,
                     path_filter=PathFilter(scope=self.scope),
                 )
-        return Answer(value=found, index=snapshot.state)
+        return IndexAnswer(value=found, index=snapshot.state)
 
     def _snapshots(self, *, needs_index: bool = False) -> Iterator[Snapshot]:
         """What an answer is made from, again until the tree kept still. Without an index, or with one that may not be

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers, IndexState
-from tsuzuki.collectors.codeindex.service.builds import BuildJob, Builds, IndexStatus, Started
+from tsuzuki.collectors.codeindex.service.builds import BuildJob, Builds, IndexStatus, StartedBuild
 from tsuzuki.collectors.codeindex.service.trees import Tree, Trees
 from tsuzuki.collectors.codeindex.service.watcher import Watcher
 from tsuzuki.collectors.codeindex.tools.refusals import refused
-from tsuzuki.mcp.tool import Call, ServerState
+from tsuzuki.mcp.tool import ServerState, ToolCall
 from tsuzuki.model.errors import NotPermitted
 
 FIRST_BUILD_SECONDS = 2.0
@@ -31,7 +31,7 @@ class Indexes(Protocol):
     def tree(self, call: ToolCall) -> Tree:
         """The tree that a call is about. Raises what is wrong with it, and `NotPermitted` for one of others."""
 
-    def answers(self, call: Call, tree: Tree) -> AbstractContextManager[CodeAnswers]:
+    def answers(self, call: ToolCall, tree: Tree) -> AbstractContextManager[CodeAnswers]:
         """Around questions about a tree: an error says which call to make next."""
 
     def build(
@@ -72,7 +72,7 @@ class CodeIndexes:
             return tree
 
     @contextmanager
-    def answers(self, call: Call, tree: Tree) -> Iterator[CodeAnswers]:
+    def answers(self, call: ToolCall, tree: Tree) -> Iterator[CodeAnswers]:
         """Around questions about a tree. An index that is missing or corrupt is built first; what there is of it after
         two seconds does for a partial answer."""
         with refused(call):
@@ -83,7 +83,7 @@ class CodeIndexes:
                 self.builds.jobs.wait(started.id, FIRST_BUILD_SECONDS)
             yield self.trees.answers(tree, live=self._watchers[tree.root].live)
 
-    def start_watching(self, root: Path) -> Started | None:
+    def start_watching(self, root: Path) -> StartedBuild | None:
         """Build or catch up in the background, and watch from then on; once for each tree: None if it is watched."""
         with self._lock:
             if root in self._watchers:

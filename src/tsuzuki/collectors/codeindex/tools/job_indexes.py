@@ -11,7 +11,7 @@ from typing import Self
 
 from tsuzuki.collectors.codeindex.rights import CODE_BUILD
 from tsuzuki.collectors.codeindex.service.answers import CodeAnswers
-from tsuzuki.collectors.codeindex.service.builds import BuildJob, IndexStatus, Started
+from tsuzuki.collectors.codeindex.service.builds import BuildJob, IndexStatus, StartedBuild
 from tsuzuki.collectors.codeindex.service.job_trees import JobTree, JobTrees
 from tsuzuki.collectors.codeindex.service.trees import Tree
 from tsuzuki.collectors.codeindex.tools.indexes import FIRST_BUILD_SECONDS
@@ -41,7 +41,7 @@ class JobIndexes:
             return Tree(root=tree.root, scope=scope)
 
     @contextmanager
-    def answers(self, call: Call, tree: Tree) -> Iterator[CodeAnswers]:
+    def answers(self, call: ToolCall, tree: Tree) -> Iterator[CodeAnswers]:
         with refused(call):
             job_tree = self._trees.get(str(tree.root))
             may_build = call.state.may(CODE_BUILD)

@@ -32,7 +32,7 @@ class MapFile:
 
 def code_map(call: ToolCall) -> ToolAnswer:
     """Files from the most used on: fewer of them with definitions say more than many without."""
-    count = Cursor.of(call).offset + FILES_OF_PAGE
+    count = McpCursor.of(call).offset + FILES_OF_PAGE
     indexes = indexes_of(call.state)
     with indexes.answers(call, indexes.tree(call)) as answers:
         answer = answers.map(focus=listed_texts(call.get("focus")), limit=count + 1)

@@ -33,8 +33,8 @@ def outline(call: ToolCall) -> ToolAnswer:
     indexes = indexes_of(call.state)
     with indexes.answers(call, indexes.tree(call)) as answers:
         answer = answers.outline(call.get("file", ""), depth=call.get("depth"))
-    entries = [Entry(one) for one in answer.value]
-    page = Page(
+    entries = [ListedSymbol(one) for one in answer.value]
+    page = McpPage(
         index=index_part(answer.index),
         items=entries,
         forms=_forms(call.budget),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from tsuzuki.collectors.codeindex.service.answers import CodeAnswers, Reference
+from tsuzuki.collectors.codeindex.service.answers import CodeAnswers, ReferenceLine
 from tsuzuki.collectors.codeindex.tools.indexes import index_part, indexes_of
 from tsuzuki.collectors.codeindex.tools.texts import listed_texts, places_by_file
 from tsuzuki.mcp.answer import ToolAnswer
@@ -47,8 +47,8 @@ def references(call: ToolCall) -> ToolAnswer:
             tests=call.get("tests", True),
         )
         nothing = "" if answer.value.uses else _nothing(answers, call.get("name"))
-    uses = [Use(one) for one in answer.value.uses]
-    page = Page(
+    uses = [ListedReference(one) for one in answer.value.uses]
+    page = McpPage(
         index=index_part(answer.index),
         items=uses,
         forms=_forms(call.budget),

@@ -66,7 +66,9 @@ def search(call: ToolCall) -> ToolAnswer:
     return page_answer(call, page)
 
 
-def _find(answers: CodeAnswers, call: Call, query: str, *, count: int) -> Answer[Found]:
+def _find(
+    answers: CodeAnswers, call: ToolCall, query: str, *, count: int
+) -> IndexAnswer[FoundSymbols]:
     where = call.get("in", "both")
     return answers.search(
         query,
