@@ -17,8 +17,8 @@ from tsuzuki.model.errors import Interrupted, Unreachable
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.schema import takeover
 
-RUN_ID = "550e8400-e29b-41d4-a716-446655440000"
-OLDER_RUN_ID = "550e8400-e29b-41d4-a716-446655440001"
+COLLECTION_ID = "550e8400-e29b-41d4-a716-446655440000"
+OLDER_COLLECTION_ID = "550e8400-e29b-41d4-a716-446655440001"
 FULL_HASH = "a" * 64
 USING_COMMITS = ("commits", "targets")
 USING_BOOKS = ("books", "ls")
@@ -92,20 +92,23 @@ def test_a_collection_that_an_earlier_program_left_running_is_shown_and_continue
     former.add("projects", (7, "shop"))
     former.add("commits", (7, "main", *first))
     moment = "2024-05-01T00:00:00Z"
-    for run_id, started in ((OLDER_RUN_ID, "2024-04-01T00:00:00Z"), (RUN_ID, moment)):
-        former.add("bulk_collection_runs", (run_id, started, None, "running", 2, 0, 1, 0))
+    for collection_id, started in (
+        (OLDER_COLLECTION_ID, "2024-04-01T00:00:00Z"),
+        (COLLECTION_ID, moment),
+    ):
+        former.add("bulk_collection_runs", (collection_id, started, None, "running", 2, 0, 1, 0))
         former.add(
             "bulk_collection_results",
-            (run_id, 7, "main", "pending", None, None, None),
-            (run_id, 7, "gone", "failed", None, "no such branch", moment),
+            (collection_id, 7, "main", "pending", None, None, None),
+            (collection_id, 7, "gone", "failed", None, "no such branch", moment),
         )
     ask("db", "upgrade")
-    shown = {run["run_id"]: run["run_status"] for run in ask("commits", "runs")}
-    assert shown == {RUN_ID: "running", OLDER_RUN_ID: "cancelled"}
+    shown = {run["collection_id"]: run["run_status"] for run in ask("commits", "runs")}
+    assert shown == {COLLECTION_ID: "running", OLDER_COLLECTION_ID: "cancelled"}
 
     ask("commits", "projects", "add", str(history.folder))
     assert command("commits", "collect").code == 1  # a target had failed before
-    (run,) = (run for run in ask("commits", "runs") if run["run_id"] == RUN_ID)
+    (run,) = (run for run in ask("commits", "runs") if run["collection_id"] == COLLECTION_ID)
     assert (run["run_status"], run["success_count"], run["failed_count"]) == ("completed", 1, 1)
     assert former.execute("SELECT count(*) FROM commits") == [(3,)]
 
@@ -132,7 +135,7 @@ def test_a_project_whose_source_is_not_known_fails_with_what_to_do(
     former.add("commits", (7, "main", "a" * 40, "Ann", "a@b.c", "2024-05-01T00:00:00Z", 1, 2))
     command("commits", "collect")
     (run,) = ask("commits", "runs")
-    (result,) = ask("commits", "show", run["run_id"])["results"]
+    (result,) = ask("commits", "show", run["collection_id"])["results"]
     assert result["status"] == "failed"
     assert "commits projects add" in result["error_message"]
 

@@ -413,6 +413,7 @@ def test_who_started_a_run_is_recorded_with_it_and_once_for_a_key(database: Data
     entries = [(one.object_id, one.action, one.actor, one.after) for one in audited(database)]
     assert {entry[0] for entry in entries} == wanted
     assert {entry[1:3] for entry in entries} == {("run.start", "token:ci")}
+    assert all(entry[3] == {"job": "hello"} for entry in entries)
     assert len(entries) == count(database) == len(wanted)
 
 

@@ -11,6 +11,8 @@ from simulation.faults import BOTH, WORKS, Scenario
 from simulation.shared_store import shared_store
 from simulation.world import simulate
 
+pytestmark = pytest.mark.slow
+
 OUTAGES = Scenario(
     name="outages",
     faults={"disconnect_all": 2, "crash_all": 4, "stop": 1},

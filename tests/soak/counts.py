@@ -11,7 +11,7 @@ from sqlalchemy import TextClause, text
 
 from soak.outside import Outside
 from support import git_oracle
-from tsuzuki.collectors.feeds.tables import Step
+from tsuzuki.collectors.feeds.tables import PreparationStep
 from tsuzuki.store.sql.database import Database
 
 COMMITS = text(
@@ -40,7 +40,7 @@ BOOKS = text(
 MAILS = text("SELECT message_id FROM tsuzuki_book_mails")
 PAID = text("SELECT item_id, step FROM tsuzuki_item_steps WHERE is_paid")
 CALLS = text("SELECT count(*) FROM tsuzuki_item_steps WHERE model IS NOT NULL")
-PAID_STEPS = (Step.SCREENING, Step.SUMMARY)
+PAID_STEPS = (PreparationStep.SCREENING, PreparationStep.SUMMARY)
 OPEN = {
     "posts that are not sent": text(
         "SELECT count(*) FROM tsuzuki_feed_posts WHERE state <> 'sent'"

@@ -1,4 +1,4 @@
-"""Bulk collections of commits in a test: the real handler, on a database with the collector's tables."""
+"""Collections of commits in a test: the real handler, on a database with the collector's tables."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -139,13 +139,13 @@ class Collecting:
             database=self.database, workspace=self.workspace, read_section=lambda: self.section
         )
 
-    def results(self, run_id: str) -> dict[tuple[str, str], Result]:
+    def results(self, collection_id: str) -> dict[tuple[str, str], Result]:
         with self.database.read() as connection:
-            found = reports.results(connection, run_id)
+            found = reports.results(connection, collection_id)
         return {(result.path, result.branch_name): result for result in found}
 
-    def only(self, run_id: str) -> Result:
-        (result,) = self.results(run_id).values()
+    def only(self, collection_id: str) -> Result:
+        (result,) = self.results(collection_id).values()
         return result
 
     def rows(self, project_id: int, branch: str = "main") -> list[Row]:
@@ -168,8 +168,8 @@ class Collecting:
             counted = dict(
                 self.ask(
                     "SELECT status, count(*) FROM bulk_collection_results"
-                    " WHERE run_id = :run_id GROUP BY status",
-                    run_id=row.run_id,
+                    " WHERE run_id = :collection_id GROUP BY status",
+                    collection_id=row.run_id,
                 )
             )
             assert row.success_count == row.completed_count == counted.get("success", 0)

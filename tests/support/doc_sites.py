@@ -212,7 +212,7 @@ def in_a_repository(site: DocSite, shell: Shell) -> None:
         "https://example.com/group/project.git": f"file://{site.tree}",
         "group/project": "demo/harbour",
     }
-    shell.lookups["550e8400"] = lambda at: str(at.data("commits", "runs")[0]["run_id"])
+    shell.lookups["550e8400"] = lambda at: str(at.data("commits", "runs")[0]["collection_id"])
     shell.refusals |= {
         "tsuzuki commits retry": "nothing_failed",
         "tsuzuki commits cancel": "not_running",

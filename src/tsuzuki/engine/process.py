@@ -25,7 +25,7 @@ from tsuzuki.engine.log import log
 from tsuzuki.engine.loop import Loop
 from tsuzuki.engine.loop_health import LoopHealth
 from tsuzuki.engine.metrics import Metrics
-from tsuzuki.engine.role import Role
+from tsuzuki.engine.role import ProcessRole
 from tsuzuki.engine.settings_cache import SettingsCache
 from tsuzuki.engine.task import Executor
 from tsuzuki.engine.wakeups import ProcessWakeUps, WakeUpListener
@@ -59,7 +59,7 @@ class Engine:
         executor: Executor,
         clock: Clock,
         random: Random,
-        role: Role,
+        role: ProcessRole,
         software_version: str,
         components: Callable[[], Iterable[Component]] = lambda: (ENGINE,),
         metrics: Metrics | None = None,

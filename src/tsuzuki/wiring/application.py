@@ -1,4 +1,4 @@
-"""Joins configuration, database and services into what a face calls."""
+"""Joins configuration, database and services into what an interface calls."""
 
 import getpass
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tsuzuki.config import Configuration, load_configuration
-from tsuzuki.engine.role import Role
+from tsuzuki.engine.role import ProcessRole
 from tsuzuki.model.access import AnyRight, OwnerMode, Principal
 from tsuzuki.model.access import Role as AccessRole
 from tsuzuki.model.clock import Clock, SystemClock
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Application:
-    """All that a face calls, joined for one configuration and one actor."""
+    """All that an interface calls, joined for one configuration and one actor."""
 
     configuration: ConfigurationView
     principal: Principal
@@ -282,7 +282,7 @@ def _diagnosis(resources: Resources, **services: Any) -> Diagnosis:
     )
 
 
-def _build_engine(resources: Resources, role: Role, functions: Functions) -> "Engine":
+def _build_engine(resources: Resources, role: ProcessRole, functions: Functions) -> "Engine":
     from tsuzuki.wiring.engine import build_engine  # noqa: PLC0415 -- slow to load, and most commands need none
 
     return build_engine(resources, role, functions)
@@ -320,9 +320,9 @@ def require_workspace(application: Application) -> None:
         )
 
 
-def local_actor(face: str = "cli") -> str:
-    """Who acts on this machine, and through which face, for the audit log."""
+def local_actor(interface: str = "cli") -> str:
+    """Who acts on this machine, and through which interface, for the audit log."""
     try:
-        return f"{face}:{getpass.getuser()}"
+        return f"{interface}:{getpass.getuser()}"
     except (KeyError, OSError):
-        return f"{face}:uid-{os.getuid()}"
+        return f"{interface}:uid-{os.getuid()}"

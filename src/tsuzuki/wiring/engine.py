@@ -11,7 +11,7 @@ from tsuzuki.engine.executors.command.executor import CommandExecutor, require_l
 from tsuzuki.engine.executors.python.executor import PythonExecutor
 from tsuzuki.engine.executors.registry import ExecutorRegistry
 from tsuzuki.engine.process import Engine
-from tsuzuki.engine.role import Role
+from tsuzuki.engine.role import ProcessRole
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.abilities import Abilities
 from tsuzuki.model.errors import ConfigurationError
@@ -25,7 +25,7 @@ from tsuzuki.wiring.verification import join_verification
 
 
 def build_engine(
-    resources: Resources, role: Role, functions: Mapping[str, Callable[..., Any]]
+    resources: Resources, role: ProcessRole, functions: Mapping[str, Callable[..., Any]]
 ) -> Engine:
     """The engine of this process, not yet started. `functions` are handlers defined in it. Raises
     `ConfigurationError` if an enabled job is of a refused kind, or if the system is unfit: runs would fail here."""

@@ -15,7 +15,7 @@ from tsuzuki.collectors.books.sandbox.google_books import error_fault, limit_err
 from tsuzuki.collectors.books.verify import verify
 from tsuzuki.model.job import JobSpec
 from tsuzuki.model.verification import Verified
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import StandInFault
 
 from .books_fixture import BooksFixture
 
@@ -191,7 +191,7 @@ def test_a_day_that_the_source_refuses_is_recorded_for_every_job(
 
 def test_a_source_that_does_not_answer_is_no_proof(books_fixture: BooksFixture) -> None:
     books_fixture.collect(max_per_run=100)
-    books_fixture.server.faults.add(Fault(status=503, times=None))
+    books_fixture.server.faults.add(StandInFault(status=503, times=None))
     stored, at_source = found(books_fixture)
     assert stored.is_ok
     assert not at_source.is_ok

@@ -107,7 +107,7 @@ def test_pages_that_were_completed_before_a_crash_are_not_read_again(
     monkeypatch.setattr(GitSource, "pages", listening)
     ended = collecting.collect()
     with collecting.database.read() as connection:
-        assert completions.in_work(connection, ended["run_id"]) == []
+        assert completions.in_work(connection, ended["collection_id"]) == []
     assert complete.isdisjoint(read)
     check_against_git(collecting, crooked_history, "main")
 
@@ -140,7 +140,7 @@ def test_a_complete_branch_stays_so_with_each_page_and_is_not_looked_through(
     make.commit("main", {"new": lines(3)}, at=1_700_000_000)
     make.write()
     ended = collecting.collect()
-    assert collecting.only(ended["run_id"]).status is ResultStatus.SUCCESS
+    assert collecting.only(ended["collection_id"]).status is ResultStatus.SUCCESS
     assert collecting.run_io.transactions == 4  # start, range, page, complete
     check_against_git(collecting, folder, "main")
 
@@ -221,7 +221,7 @@ def test_commits_that_a_force_push_left_behind_are_not_asked_for_again(
     collecting.collect()
     walks.clear()
     ended = collecting.collect()
-    assert collecting.only(ended["run_id"]).status is ResultStatus.SUCCESS
+    assert collecting.only(ended["collection_id"]).status is ResultStatus.SUCCESS
     assert walks == []
     assert sorted(collecting.rows(project)) == sorted(stored)
     assert collecting.parents() == git_oracle.parents(folder, "main")

@@ -98,7 +98,9 @@ def test_at_most_one_collection_runs(collecting: Collecting) -> None:
         insert(collecting, "bulk_collection_runs", {**RUN, "run_id": str(uuid.uuid4())})
     with collecting.database.write() as connection:
         now = collecting.database.clock.now()
-        assert ledger.open_run(connection, ledger.new_id(), [], job_run_id=1, now=now) is None
+        assert (
+            ledger.open_collection(connection, ledger.new_id(), [], job_run_id=1, now=now) is None
+        )
 
 
 def test_results_go_with_their_collection(collecting: Collecting) -> None:
@@ -131,7 +133,7 @@ def test_the_summary_is_the_specified_query(collecting: Collecting) -> None:
         run_id=RUN["run_id"],
     )
     with collecting.database.read() as connection:
-        (summary,) = reports.summaries(connection, run_id=str(RUN["run_id"]))
+        (summary,) = reports.summaries(connection, collection_id=str(RUN["run_id"]))
     assert [tuple(specified[0])] == [tuple(vars(summary).values())]
     assert summary.pending_count == 2
 
@@ -142,9 +144,11 @@ def test_a_target_is_settled_once(collecting: Collecting) -> None:
     target, now = Target(1, "main"), collecting.database.clock.now()
     with collecting.database.write() as connection:
         run_id = str(RUN["run_id"])
-        settled = ledger.Settled(new_commits=1)
+        settled = ledger.SettledTarget(new_commits=1)
         assert ledger.settle(connection, run_id, target, settled, now=now)
-        assert not ledger.settle(connection, run_id, target, ledger.Settled(error="no"), now=now)
+        assert not ledger.settle(
+            connection, run_id, target, ledger.SettledTarget(error="no"), now=now
+        )
     assert collecting.ask("SELECT success_count, failed_count FROM bulk_collection_runs") == [
         (1, 0)
     ]

@@ -19,7 +19,7 @@ from tsuzuki.collectors.commits.sources import gitlab as source_gitlab
 from tsuzuki.collectors.commits.verify import verify
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.verification import NAMED_MAX, Verified
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.sql.database import Database
 
@@ -209,7 +209,9 @@ def test_a_server_that_leaves_commits_out_does_not_hide_what_is_missing(
     """What it leaves out is found by the parents that stored commits name."""
     shas = git_oracle.ids(make.folder, "main")
     change(collecting, "DELETE FROM commits WHERE sha = :sha", sha=shas[24])
-    server.faults.add(Fault(kind=FaultKind.SHORT, path=f"{COMMITS}?*&page=3*", rows=0, times=None))
+    server.faults.add(
+        StandInFault(kind=StandInFaultKind.SHORT, path=f"{COMMITS}?*&page=3*", rows=0, times=None)
+    )
     assert faults([only(collecting)]) == missing(shas[24])
 
 

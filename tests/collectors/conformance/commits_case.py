@@ -16,7 +16,7 @@ from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.sandbox.gitlab import gitlab
 from tsuzuki.collectors.commits.sources import gitlab as source_gitlab
 from tsuzuki.collectors.commits.tables import ProjectKind
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.sql.database import Database
 
@@ -118,10 +118,10 @@ class GitLabCase(GitCase):
 
     def fail_with_secrets(self) -> None:
         words = {"message": f"{TOKEN} of author{AUTHOR}"}
-        self._server.faults.add(Fault(status=403, body=json.dumps(words), times=None))
+        self._server.faults.add(StandInFault(status=403, body=json.dumps(words), times=None))
 
     def hang(self) -> None:
-        self._server.faults.add(Fault(kind=FaultKind.HANG))
+        self._server.faults.add(StandInFault(kind=StandInFaultKind.HANG))
 
     def is_hanging(self) -> bool:
         return self._server.faults.held > 0

@@ -14,8 +14,8 @@ from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Feed, FeedSite
 from tsuzuki.collectors.feeds.sandbox.gemini import Gemini
 from tsuzuki.collectors.feeds.sandbox.mastodon import mastodon
 from tsuzuki.collectors.feeds.tables import COMPONENT
-from tsuzuki.sandbox.exchange import Request, Response
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.exchange import Response, StandInRequest
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.sql.database import Database
 
@@ -103,13 +103,13 @@ class FeedsCase(Case):
 
     def fail_with_secrets(self) -> None:
         words = f"session={COOKIE} {HEADER}"
-        self._site.faults.add(Fault(status=503, body=words, headers={"X-Said": words}))
-        self._site.faults.add(Fault(status=302, headers={"Location": f"/?session={COOKIE}"}))
-        self._site.faults.add(Fault(status=403, body=words))
-        self._site.faults.add(Fault(status=200, body=words, times=None))
+        self._site.faults.add(StandInFault(status=503, body=words, headers={"X-Said": words}))
+        self._site.faults.add(StandInFault(status=302, headers={"Location": f"/?session={COOKIE}"}))
+        self._site.faults.add(StandInFault(status=403, body=words))
+        self._site.faults.add(StandInFault(status=200, body=words, times=None))
 
     def hang(self) -> None:
-        self._site.faults.add(Fault(kind=FaultKind.HANG))
+        self._site.faults.add(StandInFault(kind=StandInFaultKind.HANG))
 
     def is_hanging(self) -> bool:
         return self._site.faults.held > 0
@@ -189,14 +189,14 @@ class ItemsCase(FeedsCase):
 
     def fail_with_secrets(self) -> None:
         error = {"code": 503, "message": f"no key={KEY} {KEY}", "status": "UNAVAILABLE"}
-        self._model.faults.add(Fault(status=503, body=json.dumps({"error": error})))
+        self._model.faults.add(StandInFault(status=503, body=json.dumps({"error": error})))
         refusal = json.dumps({"error": f"Bearer {TOKEN}: {TOKEN}"})
-        self._mastodon.faults.add(Fault(method="POST", status=422, body=refusal))
+        self._mastodon.faults.add(StandInFault(method="POST", status=422, body=refusal))
         words = f"?token={QUERY} {QUERY} {SIGNING}"
-        self._hook.faults.add(Fault(status=500, body=words, times=None))
+        self._hook.faults.add(StandInFault(status=500, body=words, times=None))
 
     def hang(self) -> None:
-        self._site.faults.add(Fault(path="/articles/*", kind=FaultKind.HANG))
+        self._site.faults.add(StandInFault(path="/articles/*", kind=StandInFaultKind.HANG))
 
     def close(self) -> None:
         super().close()
@@ -204,5 +204,5 @@ class ItemsCase(FeedsCase):
             one.stop()
 
 
-def _accept(_request: Request) -> Response:
+def _accept(_request: StandInRequest) -> Response:
     return Response(status=204)

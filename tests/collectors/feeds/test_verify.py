@@ -12,7 +12,7 @@ from tsuzuki.collectors.feeds.channels import mastodon as mastodon_module
 from tsuzuki.collectors.feeds.sandbox.feed_site import Page
 from tsuzuki.collectors.feeds.verify import verify
 from tsuzuki.model.verification import Verified
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import StandInFault
 
 from .feeds_fixture import FeedsFixture
 
@@ -152,7 +152,7 @@ def test_the_account_is_read_page_by_page(
 
 
 def test_an_account_that_does_not_answer_is_no_proof(posted: FeedsFixture) -> None:
-    posted.mastodon_server.faults.add(Fault(status=503, times=None))
+    posted.mastodon_server.faults.add(StandInFault(status=503, times=None))
     one = only(posted)
     assert not one.is_ok
     assert one.problem is not None

@@ -12,7 +12,7 @@ from support.threads import in_background
 from support.worker_fixture import WorkerFixture
 from tsuzuki.engine.outcome import StopCause, Succeeded
 from tsuzuki.engine.process import Engine
-from tsuzuki.engine.role import Role
+from tsuzuki.engine.role import ProcessRole
 from tsuzuki.engine.worker.step import WorkerStep
 from tsuzuki.engine.worker.steps import FLUSH_SECONDS
 from tsuzuki.model.states import RunState
@@ -166,7 +166,7 @@ def test_a_locked_end_is_tried_again_after_a_while_and_not_at_once(
         executor=ScriptedExecutor(),
         clock=clock,
         random=Random(1),
-        role=Role(lead=False, capacity=3),
+        role=ProcessRole(lead=False, capacity=3),
         software_version="test",
     )
     engine.worker_steps.register()

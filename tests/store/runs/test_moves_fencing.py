@@ -22,7 +22,7 @@ from support.move_functions import BY_LEADER, LONG_AGO, MOVERS, states_taken
 from support.moving_clock import MovingClock
 from support.threads import in_background
 from support.waiting import wait_until_blocked
-from tsuzuki.model.run import RunRef, Started
+from tsuzuki.model.run import RunRef, StartedRun
 from tsuzuki.model.states import RunState
 from tsuzuki.store import leadership, workers
 from tsuzuki.store.leadership import Term
@@ -246,7 +246,7 @@ def test_an_end_and_a_start_in_one_transaction_cannot_deadlock_with_a_cancel_of_
     on to the later one."""
     assigned = run_in_state(database, RunState.ASSIGNED, old_term)
     ending = run_in_state(database, RunState.RUNNING, old_term)
-    ours = Started(id=ending.id, version=ending.version, epoch=old_term.epoch)
+    ours = StartedRun(id=ending.id, version=ending.version, epoch=old_term.epoch)
     with database.write() as worker:
         end = RunEnd(run=ours, state=RunState.SUCCEEDED)
         assert moves.finish(worker, worker_id=WORKER, ends=[end])
@@ -262,7 +262,9 @@ def test_an_end_and_a_start_in_one_transaction_cannot_deadlock_with_a_cancel_of_
 def test_a_worker_does_not_wait_for_a_run_that_another_transaction_holds(
     database: Database, old_term: Term, running: list[RunRef], named: slice
 ) -> None:
-    ours = [Started(id=run.id, version=run.version, epoch=old_term.epoch) for run in running[named]]
+    ours = [
+        StartedRun(id=run.id, version=run.version, epoch=old_term.epoch) for run in running[named]
+    ]
     reports = [progress.ProgressReport(run=run, processed=1, total=None, number=1) for run in ours]
     ends = [RunEnd(run=run, state=RunState.SUCCEEDED) for run in ours]
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 from support.dialects import only_on_postgresql
 from support.factories import WORKER, add_job, add_worker, new_run, take_lead
 from support.query_plans import Sent, generic_ways_to, last_sent, ways_to
-from tsuzuki.model.run import RunRef, Started
+from tsuzuki.model.run import RunRef, StartedRun
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.store.leadership import Term
@@ -23,18 +23,18 @@ BY_KEY = {
     "postgresql": "Index Scan using tsuzuki_pk_job_runs",
 }
 
-Batch = Callable[[Connection, Term, list[Started]], object]
+Batch = Callable[[Connection, Term, list[StartedRun]], object]
 
 SHAPES = [(1, 1), (10, 1), (500, 1), (10, 2), (500, 2)]
 """How many runs, and in how many versions: what varies from row to row decides how a statement is written."""
 
 
-def refs(batch: list[Started]) -> list[RunRef]:
+def refs(batch: list[StartedRun]) -> list[RunRef]:
     return [RunRef(id=run.id, version=run.version) for run in batch]
 
 
-def started(ids: list[int], versions: int) -> list[Started]:
-    return [Started(id=run_id, version=1 + run_id % versions, epoch=1) for run_id in ids]
+def started(ids: list[int], versions: int) -> list[StartedRun]:
+    return [StartedRun(id=run_id, version=1 + run_id % versions, epoch=1) for run_id in ids]
 
 
 BATCHES: dict[str, Batch] = {

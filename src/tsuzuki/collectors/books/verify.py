@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.queries import cursors, ledger, quota
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
-from tsuzuki.collectors.books.source import PAGE_SIZE_MAX, SERVICE, GoogleBooks, Page
+from tsuzuki.collectors.books.source import PAGE_SIZE_MAX, SERVICE, BookPage, GoogleBooksSource
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.job import JobSpec
 from tsuzuki.model.verification import Comparison, FaultKind, Verified
@@ -32,7 +32,7 @@ def verify(context: VerifyContext) -> Iterator[Verified]:
     with HttpClient(
         service=SERVICE, base_url=section.base_url, clock=clock, secrets=[key]
     ) as client:
-        asking = _Asking(context, section, GoogleBooks(client, api_key=key, clock=clock))
+        asking = _Asking(context, section, GoogleBooksSource(client, api_key=key, clock=clock))
         for place, one in enumerate(wanted):
             share = asking.left // (len(wanted) - place)
             yield asking.verified(one, calls_max=share)
@@ -68,7 +68,9 @@ class _Wanted:
 class _Asking:
     """Asks for pages while there are calls left."""
 
-    def __init__(self, context: VerifyContext, section: BooksSection, source: GoogleBooks) -> None:
+    def __init__(
+        self, context: VerifyContext, section: BooksSection, source: GoogleBooksSource
+    ) -> None:
         self._context = context
         self._database = context.database
         self._section = section
@@ -93,7 +95,7 @@ class _Asking:
             note=_note(asked, wanted) if asked < len(wanted.pages) else None,
         )
 
-    def _page(self, wanted: _Wanted, start_index: int) -> Page | None:
+    def _page(self, wanted: _Wanted, start_index: int) -> BookPage | None:
         """A page of a list, for one counted call; None if there is no call left."""
         now = self._database.clock.now()
         day = self._section.allowance.day_of(now)
@@ -115,7 +117,7 @@ class _Asking:
             raise
 
     def _compare(
-        self, wanted: _Wanted, start_index: int, page: Page, comparison: Comparison
+        self, wanted: _Wanted, start_index: int, page: BookPage, comparison: Comparison
     ) -> None:
         volumes = [book.volume_id for _, book in page.books]
         with self._database.read() as connection:

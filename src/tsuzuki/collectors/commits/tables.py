@@ -1,4 +1,4 @@
-"""What is kept: the tables of the bulk collection as they were specified, and what we add beside them.
+"""What is kept: the tables of the collection as they were specified, and what we add beside them.
 
 `projects`, `commits`, `bulk_collection_runs` and `bulk_collection_results` are the specified ones; their
 times are ISO-8601 text with `Z`. `commit_targets` knows where each branch stands, so that a collection
@@ -44,8 +44,8 @@ class ProjectKind(StrEnum):
     """A repository on this machine or a git URL; `location` is its path or URL."""
 
 
-class BulkStatus(StrEnum):
-    """Where a bulk collection is. What has ended stays so."""
+class CollectionStatus(StrEnum):
+    """Where a collection is. What has ended stays so."""
 
     RUNNING = "running"
     """At most one, by the schema. A crash leaves it; the next attempt goes on with what is pending."""
@@ -58,7 +58,7 @@ class BulkStatus(StrEnum):
 
 
 class ResultStatus(StrEnum):
-    """How one target of a bulk collection went."""
+    """How one target of a collection went."""
 
     PENDING = "pending"
     """Not begun, under way, or left by a cancel."""
@@ -155,7 +155,7 @@ bulk_collection_runs = Table(
     Column("completed_count", Integer, nullable=False, server_default="0"),
     Column("failed_count", Integer, nullable=False, server_default="0"),
     Column("success_count", Integer, nullable=False, server_default="0"),
-    one_of("status", BulkStatus),
+    one_of("status", CollectionStatus),
     CheckConstraint(_IS_UUID4, name="run_id"),
     CheckConstraint(
         "completed_count >= 0 AND failed_count >= 0"
@@ -258,7 +258,7 @@ commit_date_notes = Table(
     ),
 )
 
-# Which run of the engine works on a bulk collection; any other that still believes it does is fenced.
+# Which run of the engine works on a collection; any other that still believes it does is fenced.
 bulk_collection_owners = Table(
     "tsuzuki_bulk_collection_owners",
     metadata,

@@ -12,7 +12,7 @@ from tsuzuki.collectors.commits.queries import closure, projects, targets
 from tsuzuki.collectors.commits.queries.pages import times_stored
 from tsuzuki.collectors.commits.queries.targets import TargetState
 from tsuzuki.collectors.commits.sources.factory import SourceFactory
-from tsuzuki.collectors.commits.sources.source import Absence, Source
+from tsuzuki.collectors.commits.sources.source import Absence, CommitSource
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.verification import Comparison, FaultKind, Verified
 from tsuzuki.wiring.collector import VerifyContext
@@ -42,7 +42,7 @@ def verify(context: VerifyContext) -> Iterator[Verified]:
 
 
 def _verified(
-    context: VerifyContext, state: TargetState, source: Source, comparison: Comparison
+    context: VerifyContext, state: TargetState, source: CommitSource, comparison: Comparison
 ) -> Verified:
     if state.head is None:
         return comparison.result(problem="not collected yet")
@@ -73,7 +73,7 @@ def _add_unstored_parents(
     return missing
 
 
-def _note(state: TargetState, source: Source) -> str | None:
+def _note(state: TargetState, source: CommitSource) -> str | None:
     remote = source.head(state.target.branch)
     if isinstance(remote, Absence):
         return "the branch no longer exists at the source"

@@ -82,7 +82,7 @@ class WaitingState(StrEnum):
     """Summarised, and held until a person approves the post."""
 
 
-class Step(StrEnum):
+class PreparationStep(StrEnum):
     """What is done for an item before it is posted."""
 
     DOWNLOAD = "download"
@@ -254,7 +254,7 @@ item_steps = Table(
     Column("cost_micros", BigInteger),
     Column("started_at", UtcTime, nullable=False),
     Column("ended_at", UtcTime),
-    one_of("step", Step),
+    one_of("step", PreparationStep),
     one_of("state", StepState),
     CheckConstraint("(state = 'started') = (ended_at IS NULL)", name="ended_at"),
     CheckConstraint("input_tokens >= 0 AND output_tokens >= 0", name="tokens"),

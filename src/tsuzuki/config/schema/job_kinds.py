@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_seri
 from tsuzuki.config.schema.annotations import keys_of
 from tsuzuki.config.schema.field_types import Argv, Environment, Expects, Function, Text
 from tsuzuki.config.schema.job_keys import COMMON_KEYS
-from tsuzuki.config.schema.problems import Problem
+from tsuzuki.config.schema.problems import ConfigProblem
 from tsuzuki.config.schema.strict_model import StrictModel
 from tsuzuki.config.schema.validation import unknown_key, wrong_value
 from tsuzuki.config.yaml.nodes import KeyPath
@@ -108,8 +108,8 @@ def with_built_in(kinds: Mapping[str, JobKind]) -> dict[str, JobKind]:
     return {COMMAND.name: COMMAND, PYTHON.name: PYTHON, VERIFY.name: VERIFY, **kinds}
 
 
-def nothing_to_run(name: str, path: KeyPath) -> Problem:
-    return Problem(
+def nothing_to_run(name: str, path: KeyPath) -> ConfigProblem:
+    return ConfigProblem(
         path=path,
         message=f"job `{name}` does not say what to run",
         hint="Give it one of `command:`, `python:` or `type:`.",
@@ -118,14 +118,16 @@ def nothing_to_run(name: str, path: KeyPath) -> Problem:
     )
 
 
-def refusal_of(body: object, path: KeyPath, kinds: Mapping[str, JobKind]) -> Problem | None:
+def refusal_of(body: object, path: KeyPath, kinds: Mapping[str, JobKind]) -> ConfigProblem | None:
     """The one problem of a job whose kind is refused: why."""
     written = body.get("type") if isinstance(body, Mapping) else None
     kind = kinds.get(written) if isinstance(written, str) else None
     if kind is None or kind.refusal is None:
         return None
     why = kind.refusal
-    return Problem(path=(*path, "type"), message=why.message, hint=why.hint, code=why.specific_code)
+    return ConfigProblem(
+        path=(*path, "type"), message=why.message, hint=why.hint, code=why.specific_code
+    )
 
 
 def find_kind(
@@ -134,7 +136,7 @@ def find_kind(
     *,
     path: KeyPath,
     kinds: Mapping[str, JobKind],
-    problems: list[Problem],
+    problems: list[ConfigProblem],
 ) -> JobKind | None:
     """The kind of the job `name`, or None. The `problems` of its keys are added in both cases."""
     refused = refusal_of(body, path, kinds)
@@ -142,7 +144,7 @@ def find_kind(
         problems.append(refused)
         return None
     kind = _named_kind(name, body, path, kinds)
-    if isinstance(kind, Problem):
+    if isinstance(kind, ConfigProblem):
         problems.extend(_problems_without_kind(kind, body, path, kinds))
         return None
     known = COMMON_KEYS | kind.keys
@@ -156,7 +158,7 @@ def find_kind(
 
 def _named_kind(
     name: str, body: Mapping[str, Any], path: KeyPath, kinds: Mapping[str, JobKind]
-) -> JobKind | Problem:
+) -> JobKind | ConfigProblem:
     """The one kind that the body names: by `type`, or by the key `command` or `python`."""
     run_keys = [key for key in body if key in (COMMAND.name, PYTHON.name)]
     if "type" not in body:
@@ -173,8 +175,8 @@ def _named_kind(
     return _ambiguous(path, others[0], f"`type: {kind.name}`") if others else kind
 
 
-def _ambiguous(path: KeyPath, key: str, other: str) -> Problem:
-    return Problem(
+def _ambiguous(path: KeyPath, key: str, other: str) -> ConfigProblem:
+    return ConfigProblem(
         path=(*path, key),
         message=f"`{key}` does not go together with {other}",
         hint="A job runs one thing: keep one of the two.",
@@ -184,8 +186,8 @@ def _ambiguous(path: KeyPath, key: str, other: str) -> Problem:
 
 
 def _problems_without_kind(
-    missing: Problem, body: Mapping[str, Any], path: KeyPath, kinds: Mapping[str, JobKind]
-) -> list[Problem]:
+    missing: ConfigProblem, body: Mapping[str, Any], path: KeyPath, kinds: Mapping[str, JobKind]
+) -> list[ConfigProblem]:
     """The problems of a job whose kind is unknown. A misspelt `comand` explains that already."""
     known = COMMON_KEYS.union(*(kind.keys for kind in kinds.values()))
     unknown = [key for key in body if key not in known]
@@ -196,12 +198,12 @@ def _problems_without_kind(
 
 def _key_of_other_kind(
     path: KeyPath, key: str, kind: JobKind, kinds: Mapping[str, JobKind]
-) -> Problem | None:
+) -> ConfigProblem | None:
     """The problem of a `key` that only jobs of another kind have."""
     owners = sorted(other.name for other in kinds.values() if key in other.keys)
     if not owners:
         return None
-    return Problem(
+    return ConfigProblem(
         path=(*path, key),
         message=f"`{key}` has no meaning for a job of type {kind.name}",
         hint=f"It is read by jobs of type {', '.join(owners)}. Remove it here.",

@@ -48,7 +48,7 @@ from tsuzuki.store.sql.prepared import AnyConnection, execute, execute_batch
 from tsuzuki.store.sql.types import JsonText, KeyText, PlainText, UtcTime
 from tsuzuki.store.sql.value_list import in_list
 from tsuzuki.store.wakeups import channels
-from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.wakeups.channels import WakeupChannel
 
 NEW_COLUMNS: Columns = {
     "job_definition_id": BigInteger(),
@@ -107,7 +107,7 @@ def create(
     created = execute_batch(connection, statement, NEW_COLUMNS, runs, parameters)
     if term is None and is_sqlite(connection.dialect):
         # PostgreSQL notifies the leader by itself (a trigger) when runs are created.
-        channels.notify(connection, Channel.LEADER)
+        channels.notify(connection, WakeupChannel.LEADER)
     if is_keyed:
         return _in_requested_order(runs, created.all())
     ids = sorted(created.scalars())

@@ -62,7 +62,7 @@ def test_a_force_push_is_seen_through_the_mirror(collecting: Collecting, tmp_pat
     make.commit("main", {"other": lines(3)}, parents=[base], at=1_500_000_000)
     make.write()
     git_oracle.git(folder, "gc", "--prune=now", "--quiet")
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert [note.kind for note in result.notes] == [NoteKind.FORCE_PUSH]
     assert set(collecting.rows(project)) == before | git_oracle.rows(folder, "main")
 
@@ -79,7 +79,7 @@ def test_a_moved_default_branch_is_noted_and_followed(
     make.commit("trunk", {"t": lines(2)}, parents=[git_oracle.head(folder)], at=1_700_000_000)
     make.write()
     git_oracle.git(folder, "symbolic-ref", "HEAD", "refs/heads/trunk")
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert [note.kind for note in result.notes] == [NoteKind.DEFAULT_MOVED]
     collecting.collect()
     assert set(collecting.rows(project, "trunk")) == git_oracle.rows(folder, "trunk")
@@ -91,7 +91,7 @@ def test_a_moved_default_branch_is_noted_and_followed(
 def test_an_empty_url_is_noted(collecting: Collecting, tmp_path: Path) -> None:
     RepositoryBuilder(tmp_path / "empty.git").write()
     collecting.repository(f"file://{tmp_path}/empty.git", "main")
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert [note.kind for note in result.notes] == [NoteKind.EMPTY_REPOSITORY]
 
 
@@ -108,7 +108,7 @@ def test_a_url_that_gives_nothing_fails_its_target(
 ) -> None:
     collecting.section = collecting.section.model_copy(update={"tries": 1})
     collecting.repository(url, "main")
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert result.status is ResultStatus.FAILED
     assert words in str(result.error_message)
 

@@ -26,9 +26,9 @@ from tsuzuki.collectors.commits.sources.source import (
     IDS_MAX,
     Absence,
     Commit,
+    CommitPage,
     Head,
     Lineage,
-    Page,
     Range,
 )
 from tsuzuki.outward.errors import SourceRefused
@@ -145,7 +145,7 @@ class GitSource:
             raise refusal(answer)
         return answer.output
 
-    def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[Page]:
+    def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[CommitPage]:
         objects = self._whole()
         done, last = _read_mark(mark)
         notes: dict[str, str] = {}
@@ -172,7 +172,7 @@ class GitSource:
 
     def _paged(
         self, batches: Iterator[list[Commit]], done: int, notes: dict[str, str]
-    ) -> Iterator[Page]:
+    ) -> Iterator[CommitPage]:
         commits: list[Commit] = []
         paths = 0
         started = self._clock.monotonic()
@@ -187,13 +187,15 @@ class GitSource:
                 paths -= _path_count(page)
                 done += len(page)
                 mark = f"{done}:{page[-1].sha}"
-                yield Page(
+                yield CommitPage(
                     commits=page, mark=mark, is_last=False, date_notes=_notes_of(page, notes)
                 )
                 started, is_late = self._clock.monotonic(), False
         done += len(commits)
         mark = f"{done}:{commits[-1].sha}" if commits else mark
-        yield Page(commits=commits, mark=mark, is_last=True, date_notes=_notes_of(commits, notes))
+        yield CommitPage(
+            commits=commits, mark=mark, is_last=True, date_notes=_notes_of(commits, notes)
+        )
 
     def _is_page(self, commit_count: int, path_count: int) -> bool:
         return commit_count >= self._page_commits_max or path_count >= PAGE_PATHS_MAX

@@ -15,9 +15,9 @@ from typing import BinaryIO
 
 from tsuzuki.collectors.feeds.channels.protocol import (
     AccountStopped,
-    Limits,
     Outgoing,
     OwnPost,
+    PostLimits,
     Sent,
 )
 from tsuzuki.outward.errors import SourceUnavailable
@@ -35,8 +35,8 @@ class FileChannel:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def read_limits(self) -> Limits:
-        return Limits()
+    def read_limits(self) -> PostLimits:
+        return PostLimits()
 
     def check_access(self) -> str:
         folder = self._path.parent

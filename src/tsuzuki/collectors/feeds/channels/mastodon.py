@@ -18,12 +18,12 @@ from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 from tsuzuki.collectors.feeds.channels.mastodon_session import MastodonSession, Redirected
 from tsuzuki.collectors.feeds.channels.protocol import (
     AccountStopped,
-    Limits,
     LookUpFailed,
     LookUpImpossible,
     OutcomeUnknown,
     Outgoing,
     OwnPost,
+    PostLimits,
     PostRefused,
     Sent,
 )
@@ -39,7 +39,7 @@ from tsuzuki.outward.http import checked_base_url
 from tsuzuki.outward.redaction import redacted
 from tsuzuki.outward.user_agent import user_agent
 
-DEFAULT_LIMITS = Limits(characters_max=500, characters_per_url=23)
+DEFAULT_LIMITS = PostLimits(characters_max=500, characters_per_url=23)
 """Of a server that does not say."""
 
 PAGE_SIZE = 40
@@ -76,7 +76,7 @@ class MastodonChannel:
         )
         self._account_id: str | None = None
 
-    def read_limits(self) -> Limits:
+    def read_limits(self) -> PostLimits:
         """By `/api/v2/instance`, or on an older server by `/api/v1/instance`. Raises `SourceFailed`."""
         for ask in (self._client.instance_v2, self._client.instance_v1):
             try:
@@ -245,12 +245,12 @@ def _sent(status: Any) -> Sent:
     return Sent(remote_id=str(status.id), remote_url=status.url)
 
 
-def _limits_of(instance: Any) -> Limits:
+def _limits_of(instance: Any) -> PostLimits:
     """What an instance says about statuses; where it says nothing, what is usual."""
     statuses = (instance.get("configuration") or {}).get("statuses") or {}
     characters = statuses.get("max_characters") or instance.get("max_toot_chars")
     per_url = statuses.get("characters_reserved_per_url")
-    return Limits(
+    return PostLimits(
         characters_max=_positive(characters, DEFAULT_LIMITS.characters_max),
         characters_per_url=_positive(per_url, DEFAULT_LIMITS.characters_per_url),
     )

@@ -47,7 +47,7 @@ class AccountStopped(SourceRefused):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class PostLimits:
     """How long a post may be; None: as long as it likes."""
 
     characters_max: int | None = None
@@ -123,7 +123,7 @@ class Channel(Protocol):
     is_idempotent: bool
     """Whether a second `send` under the same key changes nothing, by the receiver's promise."""
 
-    def read_limits(self) -> Limits:
+    def read_limits(self) -> PostLimits:
         """Ask the receiver."""
 
     def check_access(self) -> str:

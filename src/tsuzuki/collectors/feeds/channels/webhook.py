@@ -15,11 +15,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 from tsuzuki.collectors.feeds.channels.protocol import (
     AccountStopped,
-    Limits,
     LookUpImpossible,
     OutcomeUnknown,
     Outgoing,
     OwnPost,
+    PostLimits,
     PostRefused,
     Sent,
 )
@@ -59,8 +59,8 @@ class WebhookChannel:
             body_bytes_max=ANSWER_BYTES_MAX,
         )
 
-    def read_limits(self) -> Limits:
-        return Limits()
+    def read_limits(self) -> PostLimits:
+        return PostLimits()
 
     def check_access(self) -> str:
         return "not asked: only a post would tell"

@@ -42,7 +42,7 @@ class VerificationView(Model):
     once: str
 
 
-class StartForm(BaseModel):
+class StartVerificationForm(BaseModel):
     """`part` is empty for all. `once` is of the page that was shown: sent twice, it is the same run."""
 
     model_config = ConfigDict(extra="forbid")
@@ -70,7 +70,7 @@ def verification(context: Page, query: Annotated[PageRequest, Query()]) -> Verif
 
 
 @screen.form("/verification/start", right=Right.JOBS_OPERATE)
-def start(context: Page, form: Annotated[StartForm, Form()]) -> Response:
+def start(context: Page, form: Annotated[StartVerificationForm, Form()]) -> Response:
     runs = context.application.verification_runs
     parts = [form.part] if form.part else []
     run_id = runs.start(parts, idempotency_key=f"verification-{form.once}").run_id

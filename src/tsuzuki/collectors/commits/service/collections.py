@@ -1,4 +1,4 @@
-"""Bulk collections: started, taken over, retried, cancelled and looked at.
+"""Collections: started, taken over, retried, cancelled and looked at.
 
 A collection that is asked for here and the run of the engine that works on it are stored in one
 transaction; the schema lets one collection run at a time, and a second request is told which.
@@ -26,7 +26,15 @@ from tsuzuki.store.sql.database import Connection
 from tsuzuki.store.wakeups import channels
 from tsuzuki.wiring.collector import ServiceContext
 
-__all__ = ["JOB", "BulkRuns", "BulkView", "Result", "ResultStatus", "StartedCollection", "Summary"]
+__all__ = [
+    "JOB",
+    "CollectionView",
+    "Collections",
+    "Result",
+    "ResultStatus",
+    "StartedCollection",
+    "Summary",
+]
 
 JOB = "commits-by-hand"
 """The job whose runs are asked for here; jobs of the file have names of their own."""
@@ -40,14 +48,14 @@ PENDING_SECONDS = 10.0
 class StartedCollection:
     """A collection that is under way. `is_takeover`: another process had started it."""
 
-    run_id: str
+    collection_id: str
     job_run_id: int
     total_targets: int
     is_takeover: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class BulkView:
+class CollectionView:
     """One collection with the result of every target."""
 
     summary: Summary
@@ -57,7 +65,7 @@ class BulkView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BulkProgress:
+class CollectionProgress:
     """How far a collection is at this moment."""
 
     summary: Summary
@@ -69,7 +77,7 @@ class BulkProgress:
     error: str | None
 
 
-class BulkRuns:
+class Collections:
     def __init__(self, context: ServiceContext) -> None:
         self._context = context
         self._database = context.database
@@ -99,42 +107,42 @@ class BulkRuns:
         """A new collection of what failed, or was left pending, in an earlier one."""
         self._define_job()
         with self._database.write() as connection:
-            run_id = self._id_of(connection, reference)
+            collection_id = self._id_of(connection, reference)
             left = self._left_or_refused(connection)
             if left is not None:
                 return self._taken_over(connection, left)
             wanted = ledger.targets_of(
-                connection, run_id, [ResultStatus.FAILED, ResultStatus.PENDING]
+                connection, collection_id, [ResultStatus.FAILED, ResultStatus.PENDING]
             )
             if not wanted:
                 raise Conflict(
-                    f"every target of {run_id} succeeded",
+                    f"every target of {collection_id} succeeded",
                     hint="There is nothing to retry.",
                     code="nothing_failed",
                 )
-            return self._start(connection, wanted, retry_of=run_id)
+            return self._start(connection, wanted, retry_of=collection_id)
 
     def cancel(self, reference: str | None = None) -> Summary:
         """Stop the running collection. Finished results are kept, the rest stays pending."""
         with self._database.write() as connection:
             self._settle_canceled(connection)
             running = ledger.running(connection)
-            run_id = self._id_of(connection, reference) if reference else running
-            if run_id is None or run_id != running:
+            collection_id = self._id_of(connection, reference) if reference else running
+            if collection_id is None or collection_id != running:
                 raise Conflict(
-                    f"the collection {run_id} has ended already"
-                    if run_id
+                    f"the collection {collection_id} has ended already"
+                    if collection_id
                     else "no collection is running",
                     hint="See: tsuzuki commits runs",
                     code="not_running",
                 )
-            ledger.cancel(connection, run_id, now=self._database.now(connection))
-            self._cancel_owner(connection, run_id)
-            record_change(connection, self._context, "commits.cancel", run_id)
-            (summary,) = reports.summaries(connection, run_id=run_id)
+            ledger.cancel(connection, collection_id, now=self._database.now(connection))
+            self._cancel_owner(connection, collection_id)
+            record_change(connection, self._context, "commits.cancel", collection_id)
+            (summary,) = reports.summaries(connection, collection_id=collection_id)
             return summary
 
-    def runs(self, *, after: str | None = None, limit: int = 20) -> list[Summary]:
+    def summaries(self, *, after: str | None = None, limit: int = 20) -> list[Summary]:
         """Collections, the newest first, from behind the one with the id `after` on."""
         self._look_after()
         with self._database.read() as connection:
@@ -145,29 +153,29 @@ class BulkRuns:
         with self._database.read() as connection:
             return reports.count(connection)
 
-    def show(self, reference: str) -> BulkView:
+    def show(self, reference: str) -> CollectionView:
         self._look_after()
         with self._database.read() as connection:
-            run_id = self._id_of(connection, reference)
-            (summary,) = reports.summaries(connection, run_id=run_id)
-            owner = ledger.owner(connection, run_id)
-            return BulkView(
+            collection_id = self._id_of(connection, reference)
+            (summary,) = reports.summaries(connection, collection_id=collection_id)
+            owner = ledger.owner(connection, collection_id)
+            return CollectionView(
                 summary=summary,
                 retry_of=owner.retry_of if owner else None,
                 job_run_id=owner.job_run_id if owner else None,
-                results=reports.results(connection, run_id),
+                results=reports.results(connection, collection_id),
             )
 
-    def progress(self, run_id: str) -> BulkProgress:
+    def progress(self, collection_id: str) -> CollectionProgress:
         self._look_after()
         with self._database.read() as connection:
-            (summary,) = reports.summaries(connection, run_id=run_id)
-            run = self._newest_run(connection, run_id)
-            return BulkProgress(
+            (summary,) = reports.summaries(connection, collection_id=collection_id)
+            run = self._newest_run(connection, collection_id)
+            return CollectionProgress(
                 summary=summary,
-                in_work=reports.in_work(connection, run_id),
-                completing=completions.in_work(connection, run_id),
-                new_commits=reports.new_commits(connection, run_id),
+                in_work=reports.in_work(connection, collection_id),
+                completing=completions.in_work(connection, collection_id),
+                new_commits=reports.new_commits(connection, collection_id),
                 job_run_state=run.state if run else None,
                 error=run.error if run else None,
             )
@@ -177,21 +185,25 @@ class BulkRuns:
     def _start(
         self, connection: Connection, wanted: Sequence[Target], *, retry_of: str | None = None
     ) -> StartedCollection:
-        run_id = ledger.new_id()
+        collection_id = ledger.new_id()
         now = self._database.now(connection)
-        opened = ledger.open_run(
-            connection, run_id, wanted, job_run_id=0, now=now, retry_of=retry_of
+        opened = ledger.open_collection(
+            connection, collection_id, wanted, job_run_id=0, now=now, retry_of=retry_of
         )
         if opened is None:
             raise already_running(ledger.running(connection))
-        job_run_id = self._submit(connection, run_id)
-        return StartedCollection(run_id=run_id, job_run_id=job_run_id, total_targets=len(wanted))
+        job_run_id = self._submit(connection, collection_id)
+        return StartedCollection(
+            collection_id=collection_id, job_run_id=job_run_id, total_targets=len(wanted)
+        )
 
-    def _submit(self, connection: Connection, run_id: str) -> int:
-        request = Request(job=JOB, arguments={"run_id": run_id}, priority=PRIORITY_MAX)
+    def _submit(self, connection: Connection, collection_id: str) -> int:
+        request = Request(
+            job=JOB, arguments={"collection_id": collection_id}, priority=PRIORITY_MAX
+        )
         submission = self._context.runs.submit(request, connection=connection)
-        ledger.set_owner(connection, run_id, job_run_id=submission.run_id)
-        record_change(connection, self._context, "commits.collect", run_id)
+        ledger.set_owner(connection, collection_id, job_run_id=submission.run_id)
+        record_change(connection, self._context, "commits.collect", collection_id)
         return submission.run_id
 
     def _left_or_refused(self, connection: Connection) -> str | None:
@@ -207,21 +219,21 @@ class BulkRuns:
             raise already_running(running)
         return running
 
-    def _taken_over(self, connection: Connection, run_id: str) -> StartedCollection:
+    def _taken_over(self, connection: Connection, collection_id: str) -> StartedCollection:
         """Give a collection that was left to a new run; the former one can write no more."""
-        self._cancel_owner(connection, run_id)
-        job_run_id = self._submit(connection, run_id)
-        (summary,) = reports.summaries(connection, run_id=run_id)
+        self._cancel_owner(connection, collection_id)
+        job_run_id = self._submit(connection, collection_id)
+        (summary,) = reports.summaries(connection, collection_id=collection_id)
         return StartedCollection(
-            run_id=run_id,
+            collection_id=collection_id,
             job_run_id=job_run_id,
             total_targets=summary.total_targets,
             is_takeover=True,
         )
 
-    def _newest_run(self, connection: Connection, run_id: str) -> Run | None:
+    def _newest_run(self, connection: Connection, collection_id: str) -> Run | None:
         """The run of the engine that works on a collection, or the newest retry of it."""
-        owner = ledger.owner(connection, run_id)
+        owner = ledger.owner(connection, collection_id)
         run = runs.get(connection, owner.job_run_id) if owner else None
         while run is not None and run.state.is_final:
             retry = runs.get_by_key(connection, retry_key(run.id))
@@ -230,8 +242,8 @@ class BulkRuns:
             run = retry
         return run
 
-    def _cancel_owner(self, connection: Connection, run_id: str) -> None:
-        run = self._newest_run(connection, run_id)
+    def _cancel_owner(self, connection: Connection, collection_id: str) -> None:
+        run = self._newest_run(connection, collection_id)
         if run is not None and not run.state.is_final:
             ref = RunRef(id=run.id, version=run.version)
             if not moves.cancel(connection, operator=self._context.actor, runs=[ref]):
@@ -257,8 +269,8 @@ class BulkRuns:
         if running is not None and self._is_canceled(connection, running):
             ledger.cancel(connection, running, now=self._database.now(connection))
 
-    def _is_canceled(self, connection: Connection, run_id: str) -> bool:
-        run = self._newest_run(connection, run_id)
+    def _is_canceled(self, connection: Connection, collection_id: str) -> bool:
+        run = self._newest_run(connection, collection_id)
         return run is not None and run.state is RunState.CANCELED
 
     def _define_job(self) -> None:
@@ -286,9 +298,9 @@ class BulkRuns:
         )
 
 
-def already_running(run_id: str | None) -> Conflict:
+def already_running(collection_id: str | None) -> Conflict:
     return Conflict(
-        f"a collection is running already: {run_id}",
+        f"a collection is running already: {collection_id}",
         hint="Watch it with: tsuzuki commits watch; stop it with: tsuzuki commits cancel",
         code="already_running",
     )

@@ -1,4 +1,4 @@
-"""Collections as every face asks for them: one at a time, taken over when left, told how they go."""
+"""Collections as every interface asks for them: one at a time, taken over when left, told how they go."""
 
 import os
 import socket
@@ -17,8 +17,8 @@ from support.git_histories import straight
 from support.processes import in_processes
 from tsuzuki.collectors.commits.queries import ledger
 from tsuzuki.collectors.commits.service import CommitsService
-from tsuzuki.collectors.commits.service.bulk_runs import JOB, BulkRuns
-from tsuzuki.collectors.commits.tables import BulkStatus
+from tsuzuki.collectors.commits.service.collections import JOB, Collections
+from tsuzuki.collectors.commits.tables import CollectionStatus
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.run import RunRef
 from tsuzuki.model.states import RunState
@@ -50,9 +50,9 @@ def application(database_url: str, tmp_path: Path) -> Iterator[Application]:
         yield joined
 
 
-def bulk_runs_of(application: Application) -> BulkRuns:
+def collections_of(application: Application) -> Collections:
     service: CommitsService = application.service("commits")
-    return service.bulk_runs
+    return service.collections
 
 
 def start_on_a_worker(database: Database, job_run_id: int, *, pid: int) -> None:
@@ -79,7 +79,7 @@ def state_of(application: Application, job_run_id: int) -> RunState:
 def start_in(url: str, folder: str) -> tuple[str, str]:
     with in_place(url, Path(folder))() as application:
         try:
-            return "began", bulk_runs_of(application).start().run_id
+            return "began", collections_of(application).start().collection_id
         except Conflict as refused:
             return refused.specific_code, refused.message
 
@@ -90,75 +90,75 @@ def test_of_two_processes_that_start_at_once_one_starts_and_the_other_is_refused
     answers = dict(in_processes(start_in, [[database_url, str(tmp_path)]] * 2))
     assert set(answers) == {"began", "already_running"}
     assert answers["began"] in answers["already_running"]
-    assert len(bulk_runs_of(application).runs()) == 1
+    assert len(collections_of(application).summaries()) == 1
 
 
 def test_a_collection_and_its_run_are_born_together(application: Application) -> None:
-    started = bulk_runs_of(application).start()
+    started = collections_of(application).start()
     run = application.runs.get(started.job_run_id).run
-    assert (run.job_name, run.arguments) == (JOB, {"run_id": started.run_id})
-    view = bulk_runs_of(application).show(started.run_id)
+    assert (run.job_name, run.arguments) == (JOB, {"collection_id": started.collection_id})
+    view = collections_of(application).show(started.collection_id)
     assert (view.summary.total_targets, view.summary.pending_count) == (2, 2)
     assert view.job_run_id == started.job_run_id
 
 
 def test_only_some_targets_may_be_asked_for(application: Application) -> None:
-    started = bulk_runs_of(application).start(["two"], branch="main")
-    (result,) = bulk_runs_of(application).show(started.run_id).results
+    started = collections_of(application).start(["two"], branch="main")
+    (result,) = collections_of(application).show(started.collection_id).results
     assert result.path.endswith("two.git")
-    bulk_runs_of(application).cancel()
+    collections_of(application).cancel()
     with pytest.raises(NotFound, match="no project 'three'"):
-        bulk_runs_of(application).start(["three"])
+        collections_of(application).start(["three"])
 
 
 def test_who_is_at_work_is_not_taken_over(
     application: Application, live_database: Database
 ) -> None:
-    started = bulk_runs_of(application).start()
+    started = collections_of(application).start()
     start_on_a_worker(live_database, started.job_run_id, pid=os.getpid())
-    with pytest.raises(Conflict, match=started.run_id):
-        bulk_runs_of(application).start()
-    with pytest.raises(Conflict, match=started.run_id):
-        bulk_runs_of(application).retry(started.run_id)
+    with pytest.raises(Conflict, match=started.collection_id):
+        collections_of(application).start()
+    with pytest.raises(Conflict, match=started.collection_id):
+        collections_of(application).retry(started.collection_id)
 
 
 def test_who_was_killed_here_is_taken_over_at_once_and_fenced(
     application: Application, live_database: Database
 ) -> None:
-    started = bulk_runs_of(application).start()
+    started = collections_of(application).start()
     start_on_a_worker(live_database, started.job_run_id, pid=a_dead_pid())
-    again = bulk_runs_of(application).start()
-    assert (again.run_id, again.is_takeover) == (started.run_id, True)
+    again = collections_of(application).start()
+    assert (again.collection_id, again.is_takeover) == (started.collection_id, True)
     assert again.job_run_id != started.job_run_id
     assert state_of(application, started.job_run_id) is RunState.CANCELED
     with live_database.read() as connection:
-        owner = ledger.owner(connection, started.run_id)
+        owner = ledger.owner(connection, started.collection_id)
     assert owner is not None
     assert owner.job_run_id == again.job_run_id
     assert application.liveness.term_of_leader_that_died_here() is None
 
 
 def test_cancelled_it_stops_its_run_and_leaves_the_rest_pending(application: Application) -> None:
-    started = bulk_runs_of(application).start()
-    summary = bulk_runs_of(application).cancel()
-    assert (summary.run_status, summary.pending_count) == (BulkStatus.CANCELLED, 2)
+    started = collections_of(application).start()
+    summary = collections_of(application).cancel()
+    assert (summary.run_status, summary.pending_count) == (CollectionStatus.CANCELLED, 2)
     assert state_of(application, started.job_run_id) is RunState.CANCELED
-    retried = bulk_runs_of(application).retry(started.run_id)
+    retried = collections_of(application).retry(started.collection_id)
     assert retried.total_targets == 2
-    assert bulk_runs_of(application).show(retried.run_id).retry_of == started.run_id
+    assert collections_of(application).show(retried.collection_id).retry_of == started.collection_id
 
 
 def test_a_run_that_is_cancelled_takes_its_collection_with_it(application: Application) -> None:
-    started = bulk_runs_of(application).start()
+    started = collections_of(application).start()
     application.runs.cancel(started.job_run_id)
-    progress = bulk_runs_of(application).progress(started.run_id)
-    assert progress.summary.run_status is BulkStatus.CANCELLED
-    assert not bulk_runs_of(application).start().is_takeover
+    progress = collections_of(application).progress(started.collection_id)
+    assert progress.summary.run_status is CollectionStatus.CANCELLED
+    assert not collections_of(application).start().is_takeover
 
 
 def test_a_job_that_is_switched_off_collects_nothing(application: Application) -> None:
-    bulk_runs_of(application).start()
-    bulk_runs_of(application).cancel()
+    collections_of(application).start()
+    collections_of(application).cancel()
     application.jobs.set_enabled(JOB, False)
     with pytest.raises(Conflict, match="switched off"):
-        bulk_runs_of(application).start()
+        collections_of(application).start()
