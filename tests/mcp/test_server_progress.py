@@ -15,7 +15,7 @@ from tsuzuki.collectors.codeindex.builds.job import BuildJob
 from tsuzuki.mcp import server as server_module
 from tsuzuki.mcp.presets import presets
 from tsuzuki.mcp.server import PROGRESS_SECONDS, ToolServer, tell_progress
-from tsuzuki.mcp.tool import Progress, ServerState
+from tsuzuki.mcp.tool import ServerState, ToolProgress
 
 NOTES_WANTED = 4
 
@@ -59,7 +59,7 @@ def test_progress_only_rises(mode: str, tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_note_has_count_total_and_words_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "PROGRESS_SECONDS", 0.001)
-    progress, told = Progress(), list[tuple[float, float | None, str]]()
+    progress, told = ToolProgress(), list[tuple[float, float | None, str]]()
 
     class Heard(Exception):
         pass

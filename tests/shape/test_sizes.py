@@ -18,6 +18,7 @@ LONG_FILES = {
     "services/explain.py": "one function per rule that holds a run, asked in one order",
     "services/jobs.py": "all changes of jobs go through one class, audited in one way",
     "services/runs.py": "all changes of runs go through one class, audited in one way",
+    "store/jobs.py": "statements of one table and its versions",
     "store/rollups.py": "statements of one table, with the queries that fill it",
     "store/schema/tables.py": "the engine's tables, one definition after the other",
     "store/schema/takeover.py": "the checks and the changes of a table that was there before are one walk",

@@ -44,8 +44,8 @@ from tsuzuki.store.runs.capacity import Capacity, WorkerCapacity
 from tsuzuki.store.runs.progress import ProgressReport
 from tsuzuki.store.sql.autocommit import AutocommitConnection
 
-EPOCH = r"leadership\.epoch = \?"
-LEADER = r"leadership\.holder = \?"
+EPOCH = r"tsuzuki_leadership\.epoch = \?"
+LEADER = r"tsuzuki_leadership\.holder = \?"
 VERSION = r"tsuzuki_job_runs\.version = \w+\.version"
 STATE = r"tsuzuki_job_runs\.state (?:IN \([^)]*\)|= (?:\?|'\w+'))"
 HOLDER = r"tsuzuki_job_runs\.(?:assigned_worker_id = \?|leader_epoch = \w+\.epoch)"
@@ -459,7 +459,9 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         name="a run is assigned that was chosen before a bulk cancel was confirmed",
         scenario="bulk cancels",
         violation="was assigned after its bulk cancel",
-        broken=lambda: without(r"UPDATE tsuzuki_job_runs", r"leadership\.bulk_cancels = \?"),
+        broken=lambda: without(
+            r"UPDATE tsuzuki_job_runs", r"tsuzuki_leadership\.bulk_cancels = \?"
+        ),
     ),
     BrokenGuard(
         name="runs are assigned that a bulk cancel covers",
@@ -604,7 +606,7 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         scenario="crashes",
         violation="held its lease",
         broken=lambda: without(
-            r"UPDATE tsuzuki_leadership", r"leadership\.lease_expires_at <= \S+ \S+\)"
+            r"UPDATE tsuzuki_leadership", r"tsuzuki_leadership\.lease_expires_at <= \S+ \S+\)"
         ),
     ),
     BrokenGuard(

@@ -164,9 +164,9 @@ def test_queries_in_the_words_of_the_design_use_the_indexes_of_events(database: 
         with last_sent(connection) as sent:
             assert len(events.unprocessed(connection, limit=5)) == 5
         for query in (sent[-1], Sent(UNPROCESSED, ())):
-            (way,) = ways_to(connection, "events", query)
+            (way,) = ways_to(connection, "tsuzuki_events", query)
             assert "tsuzuki_ix_events_processed_at_created_at" in way
-        (way,) = ways_to(connection, "events", Sent(BY_KEY, ()))
+        (way,) = ways_to(connection, "tsuzuki_events", Sent(BY_KEY, ()))
         of_keys = (
             "(dedupe_key=?)" if database.is_sqlite else "tsuzuki_uq_events_dedupe_key_event_type"
         )

@@ -268,6 +268,7 @@ def test_a_collector_of_another_distribution_adds_a_part_of_verify(
         "    commands=", '    verify="{package}.collect:verify",\n    commands='
     )
     install_plug_in(site, record=record, collect=VERIFY)
+    assert run(workspace, site, "counting", "ls").code == 0  # what was never used is not verified
     ended = run(workspace, site, "verify", "counting", "--output", "json")
     assert ended.code == 1, ended.err
     (found,) = ended.data
@@ -282,6 +283,7 @@ def test_a_part_of_verify_that_is_broken_is_a_problem_that_names_its_distributio
         "    commands=", '    verify="{package}.collect:broken",\n    commands='
     )
     install_plug_in(site, record=record, collect=VERIFY)
+    assert run(workspace, site, "counting", "ls").code == 0  # what was never used is not verified
     ended = run(workspace, site, "verify", "ticks", "counting", "--output", "json")
     assert ended.code == 1, ended.err
     ticks, found = ended.data

@@ -42,7 +42,7 @@ CHANGES_PER_RUN_MAX = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """What became of a post, for `Posting.store`: SENT, REFUSED or UNSETTLED; or the state it is in, if this run does
+    """What became of a post, for `RunPosting.store`: SENT, REFUSED or UNSETTLED; or its state, if this run does
     not send it."""
 
     post: Post
