@@ -26,7 +26,11 @@ from bench.codeindex.text_words import LEXERS, places_of_words
 from bench.rows import run, temporary_folder
 from tsuzuki.collectors.codeindex.answers.definitions import definitions_of
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
-from tsuzuki.collectors.codeindex.answers.references import ReferenceQuery, find_references
+from tsuzuki.collectors.codeindex.answers.references import (
+    Reference,
+    ReferenceQuery,
+    find_references,
+)
 from tsuzuki.collectors.codeindex.answers.symbol import Symbol
 from tsuzuki.collectors.codeindex.index_file import IndexFile
 from tsuzuki.collectors.codeindex.lsp.settings import ServerCommand
@@ -113,34 +117,35 @@ def compared(
         reported -= {_name_place(one, reported, line) for one in others}
         if not reported:
             continue
-        # A clock that stands still: a busy machine leaves no file out.
-        query = ReferenceQuery(name=defined.name)
-        answer = find_references(files, query, clock=ManualClock(datetime.now(UTC)))
-        same = {f"{one.path}:{one.line}" for one in overloads(defined, others)}
-        ours = {(one.path, one.line, one.column): one.definition for one in answer.uses}
-        exact = {place for place, meant in ours.items() if meant in same}
+        itself = frozenset(one for one in others if _place(one) == defined.place)
+        ours = {_place(one) for one in _uses(files, defined.name)}
+        exact = {
+            _place(one) for one in _uses(files, defined.name, itself) if one.confidence.is_exact
+        }
         yield Compared(
             defined=defined,
             reported=frozenset(reported),
-            found=frozenset(reported & ours.keys()),
+            found=frozenset(reported & ours),
             exact=frozenset(reported & exact),
             wrong=frozenset(exact - said),
         )
 
 
-def overloads(defined: Defined, others: Sequence[Symbol]) -> list[Symbol]:
-    """A definition with those that a server takes for one with it."""
+def _uses(
+    files: FreshFiles, name: str, targets: frozenset[Symbol] = frozenset()
+) -> list[Reference]:
+    # With a clock that stands still: a busy machine leaves no file out.
+    query = ReferenceQuery(name=name, targets=targets)
+    return find_references(files, query, clock=ManualClock(datetime.now(UTC))).uses
 
-    def where(one: Symbol) -> tuple[str, str, str]:
-        return one.path, one.kind, one.container
 
-    wanted = {where(one) for one in others if (one.path, one.line, one.column) == defined.place}
-    return [one for one in others if where(one) in wanted]
+def _place(one: Symbol | Reference) -> Place:
+    return one.path, one.line, one.column
 
 
 def _name_place(symbol: Symbol, places: Iterable[Place], line: Callable[..., str]) -> Place:
     """Where the name of a definition stands: the index has the start of one whose annotations are on lines before."""
-    start = (symbol.path, symbol.line, symbol.column)
+    start = _place(symbol)
     if line(symbol.path, symbol.line).startswith(symbol.name, symbol.column):
         return start
     end = (symbol.path, symbol.end_line + 1, 0)

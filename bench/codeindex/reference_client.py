@@ -1,5 +1,6 @@
 """A language server that is asked for references and definitions: the oracle for ours."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +31,18 @@ class ReferenceClient(LspClient):
         self._language = command.language
         self._lines: dict[str, list[str]] = {}
         self._opened: set[str] = set()
+        self._has_listed_files = command.language != "python"
+
+    def start(self) -> None:
+        super().start()
+        # basedpyright else reports the references in files that are open or imported.
+        deadline = SystemClock().monotonic() + _REQUEST_SECONDS_MAX
+        while not self._has_listed_files:
+            message = self._process.receive(deadline)
+            said = str(message.get("params"))
+            self._has_listed_files = re.search(r"Found \d+ source files", said) is not None
+            if "method" in message:
+                self._reply(message)
 
     def _introduction(self) -> Message:
         # typescript-language-server else answers from single files until it has loaded the project.
