@@ -13,11 +13,12 @@ _NESTED_COMMENT = rf"/\*(?:[^*/]|\*(?!/)|/(?!\*)|{_BLOCK_COMMENT})*\*/"
 _LINE_COMMENT = r"//[^\n]*"
 _STRING = r'"(?:\\.|[^"\\])*"'
 LEXERS = {
+    # What a macro calls `$name` is a name of its own.
     "rust": re.compile(
         r"(?:[bc]?r(?P<hashes>\#*)\".*?\"(?P=hashes)"
         rf"|{_LINE_COMMENT}|{_NESTED_COMMENT}|[bc]?{_STRING}"
         r"|b?'(?:\\u\{\w+\}|\\x\w\w|\\.|[^'\\])'|'\w+)"
-        r"|(?:r\#)?(?P<word>[^\W\d]\w*)|\d\w*",
+        r"|\$\w+|(?:r\#)?(?P<word>[^\W\d]\w*)|\d\w*",
         re.DOTALL,
     ),
     "java": re.compile(
