@@ -27,7 +27,7 @@ from bench.rows import run, temporary_folder
 from tsuzuki.collectors.codeindex.answers.definitions import definitions_of
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
 from tsuzuki.collectors.codeindex.answers.references import (
-    Reference,
+    ReferenceLine,
     ReferenceQuery,
     find_references,
 )
@@ -133,13 +133,13 @@ def compared(
 
 def _uses(
     files: FreshFiles, name: str, targets: frozenset[Symbol] = frozenset()
-) -> list[Reference]:
+) -> list[ReferenceLine]:
     # With a clock that stands still: a busy machine leaves no file out.
     query = ReferenceQuery(name=name, targets=targets)
     return find_references(files, query, clock=ManualClock(datetime.now(UTC))).uses
 
 
-def _place(one: Symbol | Reference) -> Place:
+def _place(one: Symbol | ReferenceLine) -> Place:
     return one.path, one.line, one.column
 
 

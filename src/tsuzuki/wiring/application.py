@@ -1,4 +1,4 @@
-"""Joins configuration, database and services into what a face calls."""
+"""Joins configuration, database and services into what an interface calls."""
 
 import getpass
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tsuzuki.config import Configuration, load_configuration
-from tsuzuki.engine.role import Role
+from tsuzuki.engine.role import ProcessRole
 from tsuzuki.model.access import AnyRight, OwnerMode, Principal
 from tsuzuki.model.access import Role as AccessRole
 from tsuzuki.model.clock import Clock, SystemClock
@@ -46,6 +46,8 @@ from tsuzuki.services.runs import Runs
 from tsuzuki.services.saved_views import SavedViews
 from tsuzuki.services.settings import Settings
 from tsuzuki.services.statistics import RunStatistics
+from tsuzuki.services.verification import Verification
+from tsuzuki.services.verification_runs import VerificationRuns
 from tsuzuki.services.webhooks import Webhooks
 from tsuzuki.services.workers import Workers
 from tsuzuki.wiring.checks import collector_checks
@@ -53,6 +55,7 @@ from tsuzuki.wiring.collector import Collector, ServiceContext
 from tsuzuki.wiring.collectors import guarded, installed_collectors
 from tsuzuki.wiring.reader import keep_record
 from tsuzuki.wiring.resources import Resources, open_resources
+from tsuzuki.wiring.verification import join_verification
 
 if TYPE_CHECKING:
     from tsuzuki.engine.process import Engine
@@ -60,7 +63,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Application:
-    """All that a face calls, joined for one configuration and one actor."""
+    """All that an interface calls, joined for one configuration and one actor."""
 
     configuration: ConfigurationView
     principal: Principal
@@ -94,6 +97,8 @@ class Application:
     webhooks: Webhooks
     maintenance: Maintenance
     diagnosis: Diagnosis
+    verification: Verification
+    verification_runs: VerificationRuns
     local_engine: LocalEngine
     one_run_engine: Callable[[Callable[[], int | None]], OneRunEngine]
     """For one run that is waited for, as the function names it: an engine here, if no other executes it."""
@@ -189,12 +194,8 @@ def opened(
 
 
 def join(resources: Resources, *, reload: Callable[[], Configuration], actor: str) -> Application:
-    def wake_others(names: Collection[str]) -> None:
-        # A wake-up is a hint for what is stored already; a wrong URL is reported where an engine starts.
-        with suppress(ConfigurationError):
-            resources.coordination().wake(names)
-
     database, configured = resources.database, resources.configuration
+    wake_others = partial(_wake_others, resources)
     passwords = Passwords()
     jobs = Jobs(database=database, reload=reload, kinds=resources.collectors.kinds, actor=actor)
     runs = Runs(database=database, actor=actor, wake_others=wake_others)
@@ -207,6 +208,7 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
     )
     maintenance = _maintenance(resources)
     due = DueItems(database=database)
+    verification = join_verification(resources)
     return Application(
         configuration=configuration_service.view(configured),
         principal=Principal(actor=actor, role=AccessRole.ADMIN),
@@ -239,6 +241,8 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
         diagnosis=_diagnosis(
             resources, maintenance=maintenance, workers=workers, due=due, runs=runs, jobs=jobs
         ),
+        verification=verification,
+        verification_runs=VerificationRuns(verification, database=database, actor=actor, runs=runs),
         local_engine=local_engine,
         one_run_engine=partial(OneRunEngine, local_engine, runs, clock=database.clock),
         refused_collectors=resources.refused,
@@ -250,12 +254,16 @@ def join(resources: Resources, *, reload: Callable[[], Configuration], actor: st
     )
 
 
+def _wake_others(resources: Resources, names: Collection[str]) -> None:
+    # A wake-up is a hint for what is stored already; a wrong URL is reported where an engine starts.
+    with suppress(ConfigurationError):
+        resources.coordination().wake(names)
+
+
 def _maintenance(resources: Resources) -> Maintenance:
     return Maintenance(
         database=resources.database,
-        components=resources.our_components,
-        plug_ins=resources.plug_in_components,
-        refuse=resources.refuse,
+        tables=resources.tables,
         folder=resources.workspace,
     )
 
@@ -274,7 +282,7 @@ def _diagnosis(resources: Resources, **services: Any) -> Diagnosis:
     )
 
 
-def _build_engine(resources: Resources, role: Role, functions: Functions) -> "Engine":
+def _build_engine(resources: Resources, role: ProcessRole, functions: Functions) -> "Engine":
     from tsuzuki.wiring.engine import build_engine  # noqa: PLC0415 -- slow to load, and most commands need none
 
     return build_engine(resources, role, functions)
@@ -288,6 +296,7 @@ def build_service(resources: Resources, name: str, **services: Any) -> Any:
     collector = resources.collectors.usable.get(name)
     if collector is None or collector.service is None:
         raise NotFound(f"there is no collector {name!r} with a service", code="collector_unknown")
+    resources.tables.use(name)
     context = resources.collector_context(name)
     given = {field.name: getattr(context, field.name) for field in fields(context)}
     service = ServiceContext(**given, **services)
@@ -311,9 +320,9 @@ def require_workspace(application: Application) -> None:
         )
 
 
-def local_actor(face: str = "cli") -> str:
-    """Who acts on this machine, and through which face, for the audit log."""
+def local_actor(interface: str = "cli") -> str:
+    """Who acts on this machine, and through which interface, for the audit log."""
     try:
-        return f"{face}:{getpass.getuser()}"
+        return f"{interface}:{getpass.getuser()}"
     except (KeyError, OSError):
-        return f"{face}:uid-{os.getuid()}"
+        return f"{interface}:uid-{os.getuid()}"
