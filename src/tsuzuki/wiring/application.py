@@ -429,12 +429,16 @@ def read_configuration(
 def write_starter(file: Path) -> list[Path]:
     """The files of a new workspace with these kinds of job. Returns what was written; raises `Conflict` if `file`
     exists."""
-    return configuration_service.write_starter(file, kinds=installed_collectors().kinds)
+    from tsuzuki.config import starter_file
+
+    return starter_file.write_starter(file, kinds=installed_collectors().kinds)
 
 
 def file_schema() -> str:
     """The JSON Schema of the configuration file with these kinds of job."""
-    return configuration_service.schema_text(installed_collectors().kinds)
+    from tsuzuki.config import starter_file
+
+    return starter_file.schema_text(installed_collectors().kinds)
 
 
 def configuration_reader(
