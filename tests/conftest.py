@@ -4,6 +4,7 @@ import logging
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
@@ -11,14 +12,20 @@ import pytest
 from support.databases import PostgresServer, SqliteFolder, opened
 from support.memory_folder import use_memory
 from support.moving_clock import MovingClock
+from support.open_sites import put_back_after
 from tsuzuki.store.schema.migrate import ENGINE, Component
 from tsuzuki.store.sql.database import Database
+
+if TYPE_CHECKING:
+    from support.chromium import OneChromium
 
 use_memory()
 # The same examples in every run, so that a change is judged by what it changed; `make test-full` draws new ones.
 hypothesis.settings.register_profile("same", derandomize=True)
 hypothesis.settings.register_profile("new", derandomize=False, print_blob=True)
 hypothesis.settings.load_profile("same")
+
+pytest_plugins = ["support.suite"]
 
 DIALECTS = ["sqlite", "postgresql"]
 
@@ -38,6 +45,12 @@ def _log_set_up_again() -> Iterator[None]:
     logging.captureWarnings(False)
 
 
+@pytest.fixture(autouse=True)
+def _shared_sites_as_they_were() -> Iterator[None]:
+    with put_back_after():
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     server = PostgresServer()
@@ -48,6 +61,15 @@ def postgres() -> Iterator[PostgresServer]:
 @pytest.fixture(scope="session")
 def sqlite_folder(tmp_path_factory: pytest.TempPathFactory) -> SqliteFolder:
     return SqliteFolder(tmp_path_factory.mktemp("sqlite"))
+
+
+@pytest.fixture(scope="session")
+def one_chromium() -> Iterator["OneChromium"]:
+    from support.chromium import OneChromium  # noqa: PLC0415 -- most test processes need no browser
+
+    chromium = OneChromium()
+    yield chromium
+    chromium.close()
 
 
 @pytest.fixture(params=DIALECTS)

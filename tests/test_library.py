@@ -336,7 +336,7 @@ def test_a_job_that_is_stored_already_is_submitted_without_being_defined_again(
         again.job()(add)
         with recorded(again._application.jobs._database) as statements:
             again.submit("add", {"left": 2, "right": 2}, connection=connection)
-    assert writes(statements, "job_definitions") == []
+    assert writes(statements, "tsuzuki_job_definitions") == []
     assert [s for s in statements if "advisory" in s] == []
 
 

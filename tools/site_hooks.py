@@ -45,7 +45,7 @@ _FENCE = re.compile(r"^```(\w+) .*$", re.MULTILINE)
 
 def on_config(config: Any) -> Any:
     config.nav = [{"Home": "README.md"}, {"Quickstart": "quickstart.md"}, *map(_section, SECTIONS)]
-    config.nav.append({"Project": sorted(OUTSIDE.values())})
+    config.nav.append({"Project": ["contributing.md", *sorted(OUTSIDE.values())]})
     return config
 
 

@@ -85,7 +85,7 @@ def killed_after(pages_of: int, pages: int) -> dict[str, int]:
 
 def count(place: str) -> int:
     with sqlite3.connect(f"{place}/tsuzuki.db") as connection:
-        return int(connection.execute("SELECT count(*) FROM books").fetchone()[0])
+        return int(connection.execute("SELECT count(*) FROM tsuzuki_books").fetchone()[0])
 
 
 def measures(options: argparse.Namespace) -> Iterator[dict[str, Any]]:

@@ -12,13 +12,13 @@ import time
 import httpx2
 
 TABLES = """
-CREATE TABLE books (volume_id TEXT PRIMARY KEY, isbn13 TEXT, title TEXT, authors TEXT, publisher TEXT,
+CREATE TABLE tsuzuki_books (volume_id TEXT PRIMARY KEY, isbn13 TEXT, title TEXT, authors TEXT, publisher TEXT,
   published_date TEXT, description TEXT, language TEXT, print_type TEXT, page_count INTEGER,
   info_link TEXT, first_seen_at TEXT, last_seen_at TEXT);
 CREATE TABLE collect_cursor (job_name TEXT PRIMARY KEY, start_index INTEGER, is_exhausted INTEGER);
 """
 PUT = (
-    "INSERT INTO books VALUES (?,?,?,?,?,?,?,?,?,?,?,datetime('now'),datetime('now'))"
+    "INSERT INTO tsuzuki_books VALUES (?,?,?,?,?,?,?,?,?,?,?,datetime('now'),datetime('now'))"
     " ON CONFLICT (volume_id) DO UPDATE SET title = excluded.title, authors = excluded.authors,"
     " description = excluded.description, last_seen_at = excluded.last_seen_at"
 )

@@ -6,7 +6,7 @@ python -m bench.books.page_server 10000      prints its address, serves until it
 import sys
 
 from tsuzuki.collectors.books.sandbox.google_books import GoogleBooks, volumes
-from tsuzuki.sandbox.exchange import Request, Response
+from tsuzuki.sandbox.exchange import Response, StandInRequest
 from tsuzuki.sandbox.server import StandIn
 
 
@@ -17,7 +17,7 @@ class Kept:
         self._application = application
         self._answers: dict[tuple[str, ...], Response] = {}
 
-    def __call__(self, request: Request) -> Response:
+    def __call__(self, request: StandInRequest) -> Response:
         key = tuple(request.query.get(name, "") for name in ("q", "startIndex", "maxResults"))
         answer = self._answers.get(key)
         if answer is None:

@@ -41,7 +41,7 @@ def main() -> None:
     seconds = time.perf_counter() - started
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     with pipeline.sql_client() as client:
-        found = client.execute_sql("SELECT count(*) FROM books")[0][0]
+        found = client.execute_sql("SELECT count(*) FROM tsuzuki_books")[0][0]
     print(json.dumps({"items": found, "seconds": seconds, "memory_mb": memory}))
 
 

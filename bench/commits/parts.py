@@ -58,13 +58,13 @@ def working(**environ: str) -> Iterator[Application]:
 def collect(application: Application) -> float:
     """Seconds from the request for a collection to its end."""
     began = time.perf_counter()
-    bulk_runs = application.service("commits").bulk_runs
-    run_id = bulk_runs.start().run_id
-    while bulk_runs.progress(run_id).summary.completed_at_utc is None:
+    collections = application.service("commits").collections
+    collection_id = collections.start().collection_id
+    while collections.progress(collection_id).summary.completed_at_utc is None:
         time.sleep(POLL_SECONDS)
     took = time.perf_counter() - began
-    summary = bulk_runs.show(run_id).summary
-    assert summary.failed_count == 0, bulk_runs.show(run_id)
+    summary = collections.show(collection_id).summary
+    assert summary.failed_count == 0, collections.show(collection_id)
     return took
 
 

@@ -30,7 +30,7 @@ def hold_connections(order: Order) -> Figures:
     return {"most": max(looks), "per_process": sum(looks) / len(looks) / PROCESSES}
 
 
-_WORKERS = "SELECT count(*) FROM workers"
+_WORKERS = "SELECT count(*) FROM tsuzuki_workers"
 _CONNECTIONS = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()

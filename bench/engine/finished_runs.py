@@ -45,7 +45,7 @@ def _copy_in_postgres(url: str, first: int, copies: int) -> None:
         for statement in _copying(first, f"generate_series(1, {copies}) AS s(n)"):
             connection.execute(statement)
         connection.execute(
-            "SELECT setval(pg_get_serial_sequence('job_runs', 'id'), max(id)) FROM job_runs"
+            "SELECT setval(pg_get_serial_sequence('tsuzuki_job_runs', 'id'), max(id)) FROM tsuzuki_job_runs"
         )
         connection.execute("VACUUM ANALYZE")
         connection.execute("CHECKPOINT")

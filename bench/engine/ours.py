@@ -120,7 +120,7 @@ def drain_beside_a_held_transaction(order: Order) -> Figures:
         pass  # the snapshot needs the tables
     with psycopg.connect(order.url) as holder:
         holder.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        holder.execute("SELECT count(*) FROM job_runs")
+        holder.execute("SELECT count(*) FROM tsuzuki_job_runs")
         return drain(order)
 
 

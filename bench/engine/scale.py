@@ -46,8 +46,8 @@ DENSE_SETTINGS = {
 }
 JOB = "nothing"
 COUNTS = {
-    "workers": "SELECT count(*) FROM workers WHERE capacity > 0 AND state = 'ATTACHED'",
-    "unfinished": "SELECT count(*) FROM job_runs WHERE finished_at IS NULL",
+    "workers": "SELECT count(*) FROM tsuzuki_workers WHERE capacity > 0 AND state = 'ATTACHED'",
+    "unfinished": "SELECT count(*) FROM tsuzuki_job_runs WHERE finished_at IS NULL",
     "transactions": "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()",
 }
 """What is asked of PostgreSQL, by the name of the figure."""

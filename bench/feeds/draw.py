@@ -32,14 +32,14 @@ FROM items WHERE id <= :most"""
 WAIT = "UPDATE items SET status = CASE WHEN id % 2 = 0 THEN 2 ELSE 0 END, reason = NULL WHERE id <= :most"
 PEND = "UPDATE items SET status = 2 WHERE id > :ready AND id <= :held"
 DETAILS = """
-INSERT INTO item_details (item_id, feed_id, canonical_url, categories, excerpt, attachments, content_hash)
+INSERT INTO tsuzuki_item_details (item_id, feed_id, canonical_url, categories, excerpt, attachments, content_hash)
 SELECT id, CASE WHEN id <= :held THEN 1 + id % :open ELSE :open + 1 + id % :capped END, url, '[]', '', '[]', 'x'
 FROM items"""
 WAITING = """
-UPDATE waiting_items SET
-  feed_id = (SELECT feed_id FROM item_details WHERE item_details.item_id = waiting_items.item_id),
+UPDATE tsuzuki_waiting_items SET
+  feed_id = (SELECT feed_id FROM tsuzuki_item_details AS d WHERE d.item_id = tsuzuki_waiting_items.item_id),
   state = CASE WHEN item_id > :ready AND item_id <= :held THEN 'approval' ELSE 'ready' END,
-  order_at = (SELECT last_checked_at FROM items WHERE items.id = waiting_items.item_id)
+  order_at = (SELECT last_checked_at FROM items WHERE items.id = tsuzuki_waiting_items.item_id)
 WHERE item_id <= :most"""
 
 

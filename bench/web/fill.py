@@ -82,10 +82,10 @@ def _statements(first_job: int, runs: int, *, is_sqlite: bool) -> list[str]:
         _runs(first_job, runs, at, is_sqlite=is_sqlite),
         *_history(is_sqlite=is_sqlite),
         *_failures(),
-        f"INSERT INTO events (event_type, payload, dedupe_key, created_at, processed_at)"
+        f"INSERT INTO tsuzuki_events (event_type, payload, dedupe_key, created_at, processed_at)"
         f" SELECT 'type-' || (n % 20), '{{}}', 'event-' || n, {at('0')}, {at('1')}"
         f" FROM {_numbers(runs // EVENTS_SHARE, is_sqlite=is_sqlite)}",
-        f"INSERT INTO audit_log (at, actor, action, object_type, object_id)"
+        f"INSERT INTO tsuzuki_audit_log (at, actor, action, object_type, object_id)"
         f" SELECT {at('0')}, 'user:u' || (n % 50), 'run.cancel', CASE WHEN n % 5 = 0 THEN 'job'"
         f" ELSE 'run' END, CAST(n AS text) FROM {_numbers(runs // EVENTS_SHARE, is_sqlite=is_sqlite)}",
     ]
@@ -149,9 +149,7 @@ def _runs(first_job: int, runs: int, at: Callable[[str], str], *, is_sqlite: boo
         "moved_epoch": "1",
     }
     names, values = ", ".join(columns), ", ".join(columns.values())
-    return (
-        f"INSERT INTO job_runs ({names}) SELECT {values} FROM {_numbers(runs, is_sqlite=is_sqlite)}"
-    )
+    return f"INSERT INTO tsuzuki_job_runs ({names}) SELECT {values} FROM {_numbers(runs, is_sqlite=is_sqlite)}"
 
 
 def _history(*, is_sqlite: bool) -> list[str]:
@@ -163,12 +161,12 @@ def _history(*, is_sqlite: bool) -> list[str]:
     # In the order of the primary key, which the table of SQLite is kept in.
     parts = " UNION ALL ".join(
         f"SELECT id, {version}, {before}, {after}, {at}, {actor}, assigned_worker_id, 1, {reason},"
-        " assigned_worker_id FROM job_runs"
+        " assigned_worker_id FROM tsuzuki_job_runs"
         for version, before, after, at, actor, reason in moves
     )
     order = " ORDER BY 1, 2" if is_sqlite else ""
     return [
-        "INSERT INTO job_run_transitions (run_id, version, from_state, to_state, at, actor, actor_id,"
+        "INSERT INTO tsuzuki_job_run_transitions (run_id, version, from_state, to_state, at, actor, actor_id,"
         f" epoch, reason, worker_id) {parts}{order}"
     ]
 
@@ -183,9 +181,9 @@ def _failures() -> list[str]:
     rows = ", ".join(f"('{found.id}', '{found.text}')" for found in signatures)
     by_cause = " ".join(f"WHEN {n} THEN '{found.id}'" for n, found in enumerate(signatures))
     return [
-        f"INSERT INTO failure_groups (id, signature) VALUES {rows}",
-        "INSERT INTO run_failures (run_id, group_id, job_definition_id, failed_at)"
-        f" SELECT id, CASE (id / 7) % 400 {by_cause} END, job_definition_id, finished_at FROM job_runs"
+        f"INSERT INTO tsuzuki_failure_groups (id, signature) VALUES {rows}",
+        "INSERT INTO tsuzuki_run_failures (run_id, group_id, job_definition_id, failed_at)"
+        f" SELECT id, CASE (id / 7) % 400 {by_cause} END, job_definition_id, finished_at FROM tsuzuki_job_runs"
         " WHERE state IN ('FAILED', 'TIMED_OUT')",
     ]
 

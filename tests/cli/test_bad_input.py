@@ -124,7 +124,7 @@ def test_a_database_of_a_newer_version_is_told_and_left_alone(
     words: str, workspace: Workspace
 ) -> None:
     with closing(sqlite3.connect(workspace.database)) as connection, connection:
-        connection.execute("UPDATE schema_version_engine SET version_num = 'ffff'")
+        connection.execute("UPDATE tsuzuki_schema_version_engine SET version_num = 'ffff'")
     before = workspace.content()
     ended = workspace.run("-o", "json", *words.split())
     made = {name for name in workspace.content() if name not in before}

@@ -53,12 +53,12 @@ def test_a_sound_database_is_well_in_every_format(workspace: Workspace) -> None:
 
 
 def test_a_fault_is_found_told_with_a_hint_and_ends_with_1(workspace: Workspace) -> None:
-    alter(workspace.database, "DROP TRIGGER audit_log_delete")
+    alter(workspace.database, "DROP TRIGGER tsuzuki_audit_log_delete")
     before = workspace.content()
     ended = workspace.run("db", "check")
     assert ended.code == 1
     (guards,) = (line for line in ended.out.splitlines() if line.startswith("guards"))
-    assert "FAIL    missing: audit_log_delete" in guards
+    assert "FAIL    missing: tsuzuki_audit_log_delete" in guards
     assert "restore a backup" in guards
     found = workspace.run("db", "check", "-o", "json")
     assert (found.code, found.err) == (1, "")
@@ -67,7 +67,7 @@ def test_a_fault_is_found_told_with_a_hint_and_ends_with_1(workspace: Workspace)
 
 
 def test_a_check_does_not_migrate(workspace: Workspace) -> None:
-    alter(workspace.database, "UPDATE schema_version_engine SET version_num = '0001'")
+    alter(workspace.database, "DELETE FROM tsuzuki_schema_version_engine")
     before = workspace.content()
     ended = workspace.run("db", "check", "-o", "json")
     assert ended.code == 1
@@ -119,7 +119,7 @@ def test_a_backup_holds_what_the_database_held(workspace: Workspace) -> None:
 USING = """
 import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1])
-connection.execute("SELECT count(*) FROM job_runs").fetchone()
+connection.execute("SELECT count(*) FROM tsuzuki_job_runs").fetchone()
 print("open", flush=True)
 sys.stdin.read()
 """
@@ -131,7 +131,7 @@ def test_a_backup_is_restored_and_the_old_database_is_kept(workspace: Workspace)
     restored = workspace.data("db", "restore", path)
     assert restored["path"] == str(workspace.database)
     assert stat.S_IMODE(workspace.database.stat().st_mode) == 0o600
-    disabled = "SELECT count(*) FROM job_definitions WHERE name = 'hello' AND NOT enabled"
+    disabled = "SELECT count(*) FROM tsuzuki_job_definitions WHERE name = 'hello' AND NOT enabled"
     with closing(sqlite3.connect(restored["kept"])) as kept:
         assert kept.execute(disabled).fetchone() == (1,)
     with closing(sqlite3.connect(workspace.database)) as new:
@@ -168,7 +168,7 @@ def test_a_copy_with_changes_in_its_log_is_not_restored_without_them(workspace: 
     """Such as one that was made with `cp` after a crash."""
     copy, log = workspace.folder / "copied.db", workspace.folder / "copied.db-wal"
     with closing(sqlite3.connect(workspace.database, isolation_level=None)) as writer:
-        writer.execute("UPDATE job_definitions SET description = 'newer'")
+        writer.execute("UPDATE tsuzuki_job_definitions SET description = 'newer'")
         copy.write_bytes(workspace.database.read_bytes())
         log.write_bytes(Path(f"{workspace.database}-wal").read_bytes())
     ended = workspace.run("db", "restore", str(copy), "-o", "json")
@@ -191,7 +191,7 @@ def test_a_backup_overwrites_nothing(workspace: Workspace) -> None:
 def test_a_database_of_another_version_can_be_backed_up_before_it_is_upgraded(
     workspace: Workspace,
 ) -> None:
-    alter(workspace.database, "UPDATE schema_version_engine SET version_num = '0001'")
+    alter(workspace.database, "UPDATE tsuzuki_schema_version_engine SET version_num = '0001'")
     before = workspace.content()
     workspace.ok("db", "backup", "copy.db")
     assert workspace.content() == {**before, "copy.db": workspace.content()["copy.db"]}
@@ -215,7 +215,7 @@ def test_postgresql_is_upgraded_checked_and_backed_up(
 
 def test_the_program_checks_a_database(workspace: Workspace) -> None:
     assert workspace.process("db", "check").code == 0
-    alter(workspace.database, "DROP TRIGGER audit_log_delete")
+    alter(workspace.database, "DROP TRIGGER tsuzuki_audit_log_delete")
     ended = workspace.process("db", "check", "--no-color")
     assert (ended.code, ended.err) == (1, "")
     assert "FAIL" in ended.out

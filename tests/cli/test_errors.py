@@ -24,11 +24,11 @@ from tsuzuki.model.errors import (
     ConfigurationError,
     Conflict,
     Fenced,
+    FilePlace,
     FileUnusable,
     Interrupted,
     NotFound,
     NotPermitted,
-    Place,
     ScheduleError,
     SchemaMismatch,
     ServiceUnreachable,
@@ -146,7 +146,7 @@ def test_a_command_ends_with_a_code_of_its_own_in_silence(
 def test_an_error_says_what_where_and_what_next(
     fail: Fail, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = Place(file="tsuzuki.yaml", line=12, column=10, text="\tcron: 0 9 * * MOX\n")
+    place = FilePlace(file="tsuzuki.yaml", line=12, column=10, text="\tcron: 0 9 * * MOX\n")
     fail(ScheduleError("no such weekday 'MOX'", place=place, hint="did you mean 'MON'?"))
     assert capsys.readouterr().err.splitlines() == [
         "error[schedule]: no such weekday 'MOX'",
@@ -160,7 +160,7 @@ def test_an_error_says_what_where_and_what_next(
 def test_the_caret_stands_under_the_column_after_wide_characters(
     fail: Fail, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = Place(file="a.yaml", line=1, column=5, text="名前: 夜")
+    place = FilePlace(file="a.yaml", line=1, column=5, text="名前: 夜")
     fail(ConfigurationError("bad", place=place))
     _, _, line, caret = capsys.readouterr().err.splitlines()
     assert line == "     1 | 名前: 夜"
@@ -170,13 +170,13 @@ def test_the_caret_stands_under_the_column_after_wide_characters(
 @pytest.mark.parametrize(
     ("place", "lines"),
     [
-        (Place(file="a.yaml"), ["  --> a.yaml"]),
-        (Place(file="a.yaml", line=3), ["  --> a.yaml:3"]),
-        (Place(file="a.yaml", line=3, text="x: 1"), ["  --> a.yaml:3", "     3 | x: 1"]),
+        (FilePlace(file="a.yaml"), ["  --> a.yaml"]),
+        (FilePlace(file="a.yaml", line=3), ["  --> a.yaml:3"]),
+        (FilePlace(file="a.yaml", line=3, text="x: 1"), ["  --> a.yaml:3", "     3 | x: 1"]),
     ],
 )
 def test_as_much_of_the_place_is_shown_as_is_known(
-    place: Place, lines: list[str], fail: Fail, capsys: pytest.CaptureFixture[str]
+    place: FilePlace, lines: list[str], fail: Fail, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fail(ConfigurationError("bad", place=place))
     assert capsys.readouterr().err.splitlines()[1:] == lines
@@ -208,7 +208,7 @@ def test_each_gathered_problem_is_told(fail: Fail, capsys: pytest.CaptureFixture
 def test_a_caller_who_reads_json_gets_one_object_on_one_line_of_stderr(
     output: str, fail: Fail, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = Place(file="a.yaml", line=3, column=1, text="x")
+    place = FilePlace(file="a.yaml", line=3, column=1, text="x")
     fail(NotFound("no job 'a'", hint="see 'job ls'", place=place), "--output", output)
     told = capsys.readouterr()
     assert told.out == ""
@@ -284,7 +284,7 @@ def test_no_part_of_an_error_shows_a_password(
     output: str, fail: Fail, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = "postgresql://tsuzuki:hunter2@db/jobs"
-    place = Place(file="a.yaml", line=1, column=20, text=f"database_url: {url}")
+    place = FilePlace(file="a.yaml", line=1, column=20, text=f"database_url: {url}")
     fail(Unreachable(f"{url} refused", hint=f"try psql {url}", place=place), "-o", output)
     told = capsys.readouterr().err
     assert "hunter2" not in told
@@ -355,7 +355,7 @@ def test_of_a_very_long_line_of_a_file_the_part_at_the_column_is_shown(
     fail: Fail, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = f"{'a' * 5_000}HERE{'b' * 5_000}"
-    fail(ConfigurationError("bad", place=Place(file="a.yaml", line=1, column=5_001, text=text)))
+    fail(ConfigurationError("bad", place=FilePlace(file="a.yaml", line=1, column=5_001, text=text)))
     _, _, line, caret = capsys.readouterr().err.splitlines()
     assert len(line) < 200
     assert line[caret.index("^") :].startswith("HERE")

@@ -17,9 +17,13 @@ from tsuzuki.model.errors import Interrupted, Unreachable
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.schema import takeover
 
-RUN_ID = "550e8400-e29b-41d4-a716-446655440000"
-OLDER_RUN_ID = "550e8400-e29b-41d4-a716-446655440001"
+COLLECTION_ID = "550e8400-e29b-41d4-a716-446655440000"
+OLDER_COLLECTION_ID = "550e8400-e29b-41d4-a716-446655440001"
 FULL_HASH = "a" * 64
+USING_COMMITS = ("commits", "targets")
+USING_BOOKS = ("books", "ls")
+USING_FEEDS = ("feeds", "ls")
+"""Commands that use the tables of a collector."""
 
 
 @pytest.fixture
@@ -88,20 +92,23 @@ def test_a_collection_that_an_earlier_program_left_running_is_shown_and_continue
     former.add("projects", (7, "shop"))
     former.add("commits", (7, "main", *first))
     moment = "2024-05-01T00:00:00Z"
-    for run_id, started in ((OLDER_RUN_ID, "2024-04-01T00:00:00Z"), (RUN_ID, moment)):
-        former.add("bulk_collection_runs", (run_id, started, None, "running", 2, 0, 1, 0))
+    for collection_id, started in (
+        (OLDER_COLLECTION_ID, "2024-04-01T00:00:00Z"),
+        (COLLECTION_ID, moment),
+    ):
+        former.add("bulk_collection_runs", (collection_id, started, None, "running", 2, 0, 1, 0))
         former.add(
             "bulk_collection_results",
-            (run_id, 7, "main", "pending", None, None, None),
-            (run_id, 7, "gone", "failed", None, "no such branch", moment),
+            (collection_id, 7, "main", "pending", None, None, None),
+            (collection_id, 7, "gone", "failed", None, "no such branch", moment),
         )
     ask("db", "upgrade")
-    shown = {run["run_id"]: run["run_status"] for run in ask("commits", "runs")}
-    assert shown == {RUN_ID: "running", OLDER_RUN_ID: "cancelled"}
+    shown = {run["collection_id"]: run["run_status"] for run in ask("commits", "runs")}
+    assert shown == {COLLECTION_ID: "running", OLDER_COLLECTION_ID: "cancelled"}
 
     ask("commits", "projects", "add", str(history.folder))
     assert command("commits", "collect").code == 1  # a target had failed before
-    (run,) = (run for run in ask("commits", "runs") if run["run_id"] == RUN_ID)
+    (run,) = (run for run in ask("commits", "runs") if run["collection_id"] == COLLECTION_ID)
     assert (run["run_status"], run["success_count"], run["failed_count"]) == ("completed", 1, 1)
     assert former.execute("SELECT count(*) FROM commits") == [(3,)]
 
@@ -128,7 +135,7 @@ def test_a_project_whose_source_is_not_known_fails_with_what_to_do(
     former.add("commits", (7, "main", "a" * 40, "Ann", "a@b.c", "2024-05-01T00:00:00Z", 1, 2))
     command("commits", "collect")
     (run,) = ask("commits", "runs")
-    (result,) = ask("commits", "show", run["run_id"])["results"]
+    (result,) = ask("commits", "show", run["collection_id"])["results"]
     assert result["status"] == "failed"
     assert "commits projects add" in result["error_message"]
 
@@ -173,32 +180,60 @@ def test_cursors_of_an_earlier_program_are_kept(
 
 
 @pytest.mark.parametrize(
-    ("tables", "named"),
+    ("using", "tables", "named"),
     [
-        (COMMITS.replace("sha TEXT", "commit_id TEXT").replace("sha)", "commit_id)"), "'sha'"),
-        (COMMITS.replace("additions INTEGER", "additions TEXT"), "'additions'"),
-        (COMMITS.replace("name TEXT NOT NULL", "owner TEXT NOT NULL", 1), "'owner'"),
-        (COMMITS.replace("project_id INTEGER PRIMARY KEY", "project_id INTEGER"), "'project_id'"),
-        (CURSORS.replace("start_index", "page"), "'start_index'"),
-        (ITEMS.replace("retry_count", "tries"), "'retry_count'"),
-        ("CREATE TABLE book_mails (id INTEGER PRIMARY KEY)", "'book_mails'"),
-        ("CREATE TABLE job_runs (id INTEGER PRIMARY KEY)", "'job_runs'"),
+        (
+            USING_COMMITS,
+            COMMITS.replace("sha TEXT", "commit_id TEXT").replace("sha)", "commit_id)"),
+            "'sha'",
+        ),
+        (USING_COMMITS, COMMITS.replace("additions INTEGER", "additions TEXT"), "'additions'"),
+        (USING_COMMITS, COMMITS.replace("name TEXT NOT NULL", "owner TEXT NOT NULL", 1), "'owner'"),
+        (
+            USING_COMMITS,
+            COMMITS.replace("project_id INTEGER PRIMARY KEY", "project_id INTEGER"),
+            "'project_id'",
+        ),
+        (USING_BOOKS, CURSORS.replace("start_index", "page"), "'start_index'"),
+        (USING_FEEDS, ITEMS.replace("retry_count", "tries"), "'retry_count'"),
+        (
+            USING_BOOKS,
+            "CREATE TABLE tsuzuki_book_mails (id INTEGER PRIMARY KEY)",
+            "'tsuzuki_book_mails'",
+        ),
     ],
 )
-def test_a_table_with_other_columns_is_refused_and_the_database_left_as_it_was(
-    former: FormerDatabase, command: Callable[..., Ended], tables: str, named: str
+def test_a_table_with_other_columns_refuses_its_collector_and_the_database_is_left_as_it_was(
+    former: FormerDatabase,
+    command: Callable[..., Ended],
+    using: tuple[str, ...],
+    tables: str,
+    named: str,
 ) -> None:
     former.create(tables.replace("REFERENCES projects(project_id)", ""))
+    assert command("db", "upgrade").code == command("job", "ls").code == 0
+    before = former.tables()
+    assert_foreign_table(command(*using, "--output", "json"), named)
+    assert former.tables() == before
+    assert command("db", "check").code == 0
+
+
+def test_a_table_with_a_name_of_the_engine_is_refused_and_the_database_left_as_it_was(
+    former: FormerDatabase, command: Callable[..., Ended]
+) -> None:
+    former.create("CREATE TABLE tsuzuki_job_runs (id INTEGER PRIMARY KEY)")
     before = former.tables()
     for words in (("db", "upgrade"), ("job", "ls")):
-        ended = command(*words, "--output", "json")
-        assert ended.code == EXIT_CODES[Unreachable]
-        error = ended.error
-        assert error["code"] == "foreign_table"
-        assert named in error["message"]
-        assert error["hint"]
-        assert "CREATE" not in ended.err
+        assert_foreign_table(command(*words, "--output", "json"), "'tsuzuki_job_runs'")
     assert former.tables() == before
+
+
+def assert_foreign_table(ended: Ended, named: str) -> None:
+    assert ended.code == EXIT_CODES[Unreachable]
+    assert ended.error["code"] == "foreign_table"
+    assert named in ended.error["message"]
+    assert ended.error["hint"]
+    assert "CREATE" not in ended.err
 
 
 def test_rows_that_contradict_a_key_are_refused_without_sql(
@@ -210,9 +245,7 @@ def test_rows_that_contradict_a_key_are_refused_without_sql(
     former.add("projects", (7, "shop"))
     row = ("main", "a" * 40, "Ann", "a@b.c", "2024-05-01T00:00:00Z")
     former.add("commits", (7, *row, 1, 2), (7, *row, 2, 2))
-    ended = command("db", "upgrade", "--output", "json")
-    assert (ended.code, ended.error["code"]) == (EXIT_CODES[Unreachable], "foreign_table")
-    assert "CREATE" not in ended.err
+    assert_foreign_table(command(*USING_COMMITS, "--output", "json"), "commits")
     columns = former.execute("SELECT * FROM projects")
     assert columns == [(7, "shop")]
 
@@ -229,10 +262,9 @@ def test_a_takeover_that_was_interrupted_is_repeated_from_the_start(
     before = former.tables()
     with monkeypatch.context() as patch:
         patch.setattr(takeover, "_continue_numbers", interrupt)
-        assert command("db", "upgrade").code == EXIT_CODES[Interrupted]
+        assert command(*USING_COMMITS).code == EXIT_CODES[Interrupted]
     assert former.execute("SELECT * FROM projects") == [(7, "shop")]
-    assert "commit_totals" not in former.tables() - before
-    ask("db", "upgrade")
+    assert "tsuzuki_commit_totals" not in former.tables() - before
     (project,) = ask("commits", "projects", "ls")
     assert (project["project_id"], project["commits"]) == (7, 1)
 
@@ -301,7 +333,7 @@ def test_items_of_an_earlier_program_are_listed_and_drawn(
     ask("feeds", "explain", "1")
 
     ask("feeds", "process", "bot")
-    assert former.execute("SELECT DISTINCT item_id FROM item_steps ORDER BY 1") == [
+    assert former.execute("SELECT DISTINCT item_id FROM tsuzuki_item_steps ORDER BY 1") == [
         (1,),
         (2,),
         (3,),
@@ -327,8 +359,9 @@ def test_items_with_a_number_that_is_no_state_are_refused_and_left_as_they_were(
         odd = (status, reason) if number > 1 else (0, 2)
         url = f"https://news.example/{number}"
         former.add("items", (number, url, "Title", times[0], *odd, 0, *times))
+    assert command("db", "upgrade").code == 0
     before = former.tables(), former.execute("SELECT * FROM items ORDER BY id")
-    ended = command("db", "upgrade", "--output", "json")
+    ended = command(*USING_FEEDS, "--output", "json")
     assert (ended.code, ended.error["code"]) == (EXIT_CODES[Unreachable], "foreign_table")
     assert f"2 rows have a {column!r}" in ended.error["message"]
     assert "item 2" in ended.error["message"]
@@ -343,8 +376,9 @@ def test_an_item_with_a_time_that_is_none_is_refused_and_left_as_it_was(
     former.create(ITEMS)
     times = ("2024-05-02 00:00:00", "yesterday")
     former.add("items", (1, "https://news.example/1", "Title", times[0], 0, None, 0, *times))
+    assert command("db", "upgrade").code == 0
     before = former.tables()
-    ended = command("db", "upgrade", "--output", "json")
+    ended = command(*USING_FEEDS, "--output", "json")
     assert (ended.code, ended.error["code"]) == (EXIT_CODES[Unreachable], "foreign_table")
     assert "'last_checked_at'" in ended.error["message"]
     assert former.tables() == before
@@ -364,7 +398,9 @@ def test_a_row_put_into_items_by_sql_is_listed_and_drawn(
     assert (item["status"], item["feed"], item["waiting"]) == ("unprocessed", None, "ready")
     assert all(finding["ok"] for finding in ask("db", "check"))
     ask("feeds", "process", "bot")
-    (steps,) = former.execute("SELECT count(*) FROM item_steps WHERE item_id = ?", item["id"])
+    (steps,) = former.execute(
+        "SELECT count(*) FROM tsuzuki_item_steps WHERE item_id = ?", item["id"]
+    )
     assert steps[0] > 0
 
 
@@ -385,16 +421,16 @@ def test_an_item_that_its_feed_lists_is_not_stored_twice_and_belongs_to_that_fee
             "processed",
             "unprocessed",
         ]
-    assert former.execute("SELECT count(*) FROM item_details WHERE changed_at IS NOT NULL") == [
-        (0,)
-    ]
+    assert former.execute(
+        "SELECT count(*) FROM tsuzuki_item_details WHERE changed_at IS NOT NULL"
+    ) == [(0,)]
 
 
 def test_items_that_contradict_their_waiting_rows_are_reported(
     former: FormerDatabase, bot: Workspace, ask: Callable[..., Any], command: Callable[..., Ended]
 ) -> None:
     ask("feeds", "fetch", "bot")
-    former.execute("DELETE FROM waiting_items")
+    former.execute("DELETE FROM tsuzuki_waiting_items")
     ended = command("db", "check", "--output", "json")
     assert ended.code == 1
     assert [one["subject"] for one in ended.data if not one["ok"]] == ["feeds"]

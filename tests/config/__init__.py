@@ -1,1 +1,1 @@
-"""Tests of the configuration room; each file is named for the module it tests."""
+"""Tests of the package `config`; each file is named for the module it tests."""

@@ -14,7 +14,7 @@ from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.loop_failure import FAILURES_MIN
 from tsuzuki.store import failing_loops
 from tsuzuki.store.failing_loops import SEEN_SECONDS_MAX, FailingLoop
-from tsuzuki.store.schema.loop_tables import failing_loops as table
+from tsuzuki.store.schema.operation_tables import failing_loops as table
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.database import Database
 

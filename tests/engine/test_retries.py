@@ -179,8 +179,8 @@ def test_every_attempt_has_the_key_that_the_caller_gave(chain: Chain) -> None:
 def test_runs_of_versions_without_stored_keys_keep_theirs_with_every_attempt(chain: Chain) -> None:
     first = chain.submit()
     with chain.database.write() as connection:
-        allowed = "" if chain.database.is_sqlite else " ON job_runs"
-        connection.execute(text(f"DROP TRIGGER job_runs_fixed{allowed}"))
+        allowed = "" if chain.database.is_sqlite else " ON tsuzuki_job_runs"
+        connection.execute(text(f"DROP TRIGGER tsuzuki_job_runs_fixed{allowed}"))
         connection.execute(update(job_runs).values(work_key=None))
     executions = [chain.start()]
     chain.end(executions[-1], FAILED)

@@ -10,7 +10,7 @@ from tsuzuki.engine import wakeups as engine_wakeups
 from tsuzuki.engine.wakeups import ProcessWakeUps, WakeUp, WakeUpListener
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.store.sql.database import Database
-from tsuzuki.store.wakeups.channels import ALL_CHANNELS, Channel
+from tsuzuki.store.wakeups.channels import ALL_CHANNELS, WakeupChannel
 
 
 def test_a_wake_up_while_nothing_waits_ends_the_next_wait_at_once(clock: MovingClock) -> None:
@@ -32,8 +32,8 @@ def test_without_a_wake_up_a_wait_ends_after_its_time(clock: MovingClock) -> Non
 @pytest.mark.parametrize(
     ("names", "leader", "worker"),
     [
-        ({Channel.LEADER}, True, False),
-        ({Channel.WORKERS}, False, True),
+        ({WakeupChannel.LEADER}, True, False),
+        ({WakeupChannel.WORKERS}, False, True),
         ({"w-1"}, False, True),
         ({"w-2"}, False, False),
         (ALL_CHANNELS, True, True),
@@ -51,7 +51,7 @@ def test_a_name_wakes_the_loop_that_it_stands_for(
 def test_a_worker_that_its_own_process_wakes_was_not_called(clock: MovingClock) -> None:
     wakeups = ProcessWakeUps(clock, worker_id=lambda: "w-1")
     wakeups.worker.wake()
-    wakeups.wake({Channel.LEADER, "w-2"})
+    wakeups.wake({WakeupChannel.LEADER, "w-2"})
     assert not wakeups.take_worker_call()
     wakeups.wake({"w-1"})
     assert wakeups.take_worker_call()
@@ -95,7 +95,7 @@ def test_a_new_listener_wakes_every_loop_and_then_what_it_hears(
     database: Database, wakeups: ProcessWakeUps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A wake-up that was sent before it listened would be lost otherwise."""
-    listen_to(monkeypatch, ScriptedListener((), {Channel.WORKERS}))
+    listen_to(monkeypatch, ScriptedListener((), {WakeupChannel.WORKERS}))
     listener = WakeUpListener(database=database, wakeups=wakeups, channels=ALL_CHANNELS)
     assert not listener.is_open
     listener.step()

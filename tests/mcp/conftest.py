@@ -10,7 +10,7 @@ from support.mcp_session import FOLDER_VARIABLE, Session, make_tree, stdio_sessi
 from tsuzuki.collectors.codeindex.tools.definitions import TOOLS
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.calls import answer_call
-from tsuzuki.mcp.tool import Progress, ServerState
+from tsuzuki.mcp.tool import ServerState, ToolProgress
 
 
 @pytest.fixture(scope="session")
@@ -44,6 +44,6 @@ def ask(state: ServerState) -> Callable[..., ToolAnswer]:
     """Call a tool in this process."""
 
     def call(name: str, /, **arguments: Any) -> ToolAnswer:
-        return answer_call(TOOLS.tools, name, arguments, state=state, progress=Progress())
+        return answer_call(TOOLS.tools, name, arguments, state=state, progress=ToolProgress())
 
     return call

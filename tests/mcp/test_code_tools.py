@@ -15,7 +15,7 @@ from tsuzuki.collectors.codeindex.tools.indexes import CodeIndexes
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.calls import answer_call
 from tsuzuki.mcp.tokens import tokens
-from tsuzuki.mcp.tool import BUDGET_MIN, Progress, ServerState
+from tsuzuki.mcp.tool import BUDGET_MIN, ServerState, ToolProgress
 
 Ask = Callable[..., ToolAnswer]
 FILES_COUNT = 14
@@ -50,7 +50,7 @@ def ask_many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
     state = ServerState(environ={FOLDER_VARIABLE: str(folder)}, cwd=root)
 
     def ask(name: str, /, **arguments: Any) -> ToolAnswer:
-        return answer_call(TOOLS.tools, name, arguments, state=state, progress=Progress())
+        return answer_call(TOOLS.tools, name, arguments, state=state, progress=ToolProgress())
 
     assert ask("code_index_build", wait_seconds=30).structured["status"] == "completed"
     yield ask
@@ -278,7 +278,7 @@ def test_questions_about_a_watched_tree_walk_it_once(
     state = ServerState(environ={FOLDER_VARIABLE: str(tmp_path / "indexes")}, cwd=root)
 
     def ask(name: str, /, **arguments: Any) -> ToolAnswer:
-        return answer_call(TOOLS.tools, name, arguments, state=state, progress=Progress())
+        return answer_call(TOOLS.tools, name, arguments, state=state, progress=ToolProgress())
 
     monkeypatch.setattr("tsuzuki.collectors.codeindex.tree.doubt.TICK_NS", 0)
     ask("code_search", query="total")
@@ -307,7 +307,7 @@ def test_a_change_is_seen_at_once(tmp_path: Path) -> None:
     state = ServerState(environ={FOLDER_VARIABLE: str(tmp_path / "indexes")}, cwd=root)
 
     def ask(name: str, /, **arguments: Any) -> ToolAnswer:
-        return answer_call(TOOLS.tools, name, arguments, state=state, progress=Progress())
+        return answer_call(TOOLS.tools, name, arguments, state=state, progress=ToolProgress())
 
     ask("code_index_update")
     above = "# more\n" * 45

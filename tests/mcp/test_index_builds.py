@@ -10,7 +10,7 @@ from support.mcp_session import FOLDER_VARIABLE, make_tree
 from tsuzuki.collectors.codeindex.tools.definitions import TOOLS
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.calls import answer_call
-from tsuzuki.mcp.tool import Progress, ServerState
+from tsuzuki.mcp.tool import ServerState, ToolProgress
 
 Build = Callable[..., ToolAnswer]
 FILES = {f"{folder}/{name}.py": "def first(): ...\n" for folder in "ab" for name in ("one", "two")}
@@ -28,7 +28,9 @@ def build(root: Path, tmp_path: Path) -> Iterator[Build]:
 
     def build(**arguments: Any) -> ToolAnswer:
         told = {"wait_seconds": 30, **arguments}
-        return answer_call(TOOLS.tools, "code_index_build", told, state=state, progress=Progress())
+        return answer_call(
+            TOOLS.tools, "code_index_build", told, state=state, progress=ToolProgress()
+        )
 
     assert build().structured["status"] == "completed"
     yield build

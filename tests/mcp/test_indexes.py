@@ -15,7 +15,7 @@ from tsuzuki.collectors.codeindex.tools.definitions import TOOLS
 from tsuzuki.collectors.codeindex.tools.indexes import catch_up
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.calls import answer_call
-from tsuzuki.mcp.tool import Progress, ServerState
+from tsuzuki.mcp.tool import ServerState, ToolProgress
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def held_build(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 
 def ask(state: ServerState, name: str, /, **arguments: Any) -> ToolAnswer:
-    return answer_call(TOOLS.tools, name, arguments, state=state, progress=Progress())
+    return answer_call(TOOLS.tools, name, arguments, state=state, progress=ToolProgress())
 
 
 def status(state: ServerState) -> Any:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tsuzuki.collectors.codeindex.tools.definitions import SEARCH
 from tsuzuki.mcp.answer import ToolAnswer
-from tsuzuki.mcp.paging import Form, Page, page_answer
+from tsuzuki.mcp.paging import ItemForm, McpPage, page_answer
 from tsuzuki.mcp.tokens import clipped, compact_json, escaped_quarters, quarters, tokens
-from tsuzuki.mcp.tool import Call, ServerState
+from tsuzuki.mcp.tool import ServerState, ToolCall
 
 INDEX = {
     "state": "ready",
@@ -34,22 +34,22 @@ class Thing:
         return f"{self.path}{self.text}{self.number}"
 
 
-def forms(width: int) -> list[Form[Thing]]:
+def forms(width: int) -> list[ItemForm[Thing]]:
     def full(shown: Sequence[Thing]) -> str:
         return "\n".join(f"<{one.number}> {clipped(one.path + one.text, width)}" for one in shown)
 
     def short(shown: Sequence[Thing]) -> str:
         return " ".join(f"<{one.number}>" for one in shown)
 
-    return [Form("full", full), Form("names by file", short)]
+    return [ItemForm("full", full), ItemForm("names by file", short)]
 
 
 def answer(
     things: Sequence[Thing], budget: int, cursor: str | None, size: int | None
 ) -> ToolAnswer:
     arguments = {"query": "a", "budget": budget, **({"cursor": cursor} if cursor else {})}
-    page = Page(index=INDEX, items=things, forms=forms(budget), total=len(things), size=size)
-    return page_answer(Call(tool=SEARCH, arguments=arguments, state=STATE), page)
+    page = McpPage(index=INDEX, items=things, forms=forms(budget), total=len(things), size=size)
+    return page_answer(ToolCall(tool=SEARCH, arguments=arguments, state=STATE), page)
 
 
 def walk(things: Sequence[Thing], budget: int, size: int | None) -> list[ToolAnswer]:

@@ -8,7 +8,7 @@ import pytest
 
 from tsuzuki.mcp.calls import answer_call
 from tsuzuki.mcp.presets import presets, presets_of
-from tsuzuki.mcp.tool import Progress, ServerState, Tool
+from tsuzuki.mcp.tool import ServerState, Tool, ToolProgress
 from tsuzuki.mcp.tool_set import ToolSet
 from tsuzuki.model.access import Right
 from tsuzuki.wiring.collector import Collector
@@ -82,7 +82,7 @@ def test_a_set_that_cannot_be_used_is_left_out_and_logged(
 def test_a_tool_whose_library_is_not_installed_names_the_extra() -> None:
     tools = presets_of(records("COUNTING"))["counting"].tools
     state = ServerState(environ={}, cwd=Path("/"))
-    answer = answer_call(tools, "count", {}, state=state, progress=Progress())
+    answer = answer_call(tools, "count", {}, state=state, progress=ToolProgress())
     assert answer.is_error
     assert answer.text.startswith("extra_missing: ")
     assert "tsuzuki[counting]" in answer.text

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from support.mcp_runs import RunServer, run_server, run_workspace, sources_of, text_of
+from support.open_sites import shared_site
 from tsuzuki.mcp.arguments import checked_arguments
+from tsuzuki.mcp.calls import answer_call
 from tsuzuki.mcp.paging import question_of
 from tsuzuki.mcp.presets import presets
 from tsuzuki.mcp.runs.definitions import RUN_LIST, RUN_LOGS, RUNS
 from tsuzuki.mcp.runs.workspace import application_of
 from tsuzuki.mcp.tokens import compact_json, tokens
-from tsuzuki.mcp.tool import Call, Tool
+from tsuzuki.mcp.tool import Tool, ToolCall, ToolProgress
 from tsuzuki.model.errors import Unreachable, UsageError
 from tsuzuki.model.states import RunState
 from tsuzuki.services.runs import Request
@@ -187,7 +189,7 @@ def test_an_error_names_the_next_call(
 @pytest.mark.parametrize("key", ["x", "9" * 30, "-1", "1.5"])
 def test_a_cursor_with_a_key_of_another_kind_is_refused(server: RunServer, key: str) -> None:
     for tool in (RUN_LIST, RUN_LOGS):
-        call = Call(tool=tool, arguments=tool.example, state=server.state)
+        call = ToolCall(tool=tool, arguments=tool.example, state=server.state)
         cursor = f"{base64.urlsafe_b64encode(key.encode()).decode()}-{question_of(call)}"
         answer = server.answer(tool.name, **tool.example, cursor=cursor)
         assert answer.text.startswith("bad_cursor")
@@ -281,7 +283,8 @@ def walked(server: RunServer, tool: str, budget: int, **arguments: Any) -> list[
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunServer]:
     """Many runs and jobs, and a run with a long log."""
-    sources = sources_of(tmp_path_factory.mktemp("full"))
+    folder = tmp_path_factory.mktemp("full")
+    sources = sources_of(folder)
     words = "[print(n, 'x' * (n % 7) * 40 + '日本') for n in range(300)]"
     with run_workspace(sources) as application, run_server(sources) as server:
         application.jobs.define("talk", {"command": [sys.executable, "-c", words]})
@@ -293,7 +296,8 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunServer]:
         application.runs.submit_many([Request(job="print") for _ in range(130)])
         for number in range(60):
             application.jobs.define(f"job-{number:03}", {"command": ["true"]})
-        yield server
+        with shared_site(folder):
+            yield server
 
 
 @pytest.mark.parametrize("budget", [200, 300, 1000, 4000])
@@ -330,3 +334,11 @@ def test_a_run_that_starts_meanwhile_moves_no_page(full: RunServer) -> None:
         for line in page["text"].splitlines()
     ]
     assert ids == list(range(132, 122, -1))
+
+
+def test_a_wait_for_a_run_reports_how_far_it_is(idle: RunServer) -> None:
+    progress, run_id = ToolProgress(), started(idle, "print")
+    tools = presets()["runs"].tools
+    given = {"run_id": run_id, "wait_seconds": 1}
+    answer_call(tools, "run_wait", given, state=idle.state, progress=progress)
+    assert progress.read() == (0, None, f"run {run_id} PENDING")

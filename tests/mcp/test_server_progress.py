@@ -3,6 +3,8 @@
 import asyncio
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from mcp.client.client import Client
@@ -12,8 +14,8 @@ from tsuzuki.collectors.codeindex.builds.builder import Builder
 from tsuzuki.collectors.codeindex.builds.job import BuildJob
 from tsuzuki.mcp import server as server_module
 from tsuzuki.mcp.presets import presets
-from tsuzuki.mcp.server import PROGRESS_SECONDS, ToolServer
-from tsuzuki.mcp.tool import ServerState
+from tsuzuki.mcp.server import PROGRESS_SECONDS, ToolServer, tell_progress
+from tsuzuki.mcp.tool import ServerState, ToolProgress
 
 NOTES_WANTED = 4
 
@@ -53,3 +55,25 @@ def test_progress_only_rises(mode: str, tmp_path: Path, monkeypatch: pytest.Monk
     assert " completed: 5 of 5 files" in str(result)
     assert len(heard) >= NOTES_WANTED
     assert heard == sorted({*heard})
+
+
+def test_a_note_has_count_total_and_words_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "PROGRESS_SECONDS", 0.001)
+    progress, told = ToolProgress(), list[tuple[float, float | None, str]]()
+
+    class Heard(Exception):
+        pass
+
+    async def report(count: float, total: float | None, words: str) -> None:
+        told.append((count, total, words))
+        if len(told) == 1:
+            progress.report(3, 7, "3 of 7 files")
+        elif len(told) == 2:
+            progress.report(8, 7, "8 of 7 files")
+        else:
+            raise Heard
+
+    session: Any = SimpleNamespace(report_progress=report)
+    with pytest.raises(Heard):
+        asyncio.run(tell_progress(session, progress))
+    assert told == [(0.001, None, "0 s"), (3, 7, "3 of 7 files"), (8, None, "8 of 7 files")]

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tsuzuki.engine.executors.command.supervisor.deadline import Deadline
+from tsuzuki.engine.executors.command.supervisor.deadline import SharedDeadline
 from tsuzuki.model.clock import SystemClock
 
 
@@ -29,7 +29,7 @@ def test_a_suspend_counts_as_elapsed_time(suspended: list[float]) -> None:
 
 
 def test_the_deadline_of_commands_passes_during_a_suspend(suspended: list[float]) -> None:
-    deadline = Deadline()
+    deadline = SharedDeadline()
     deadline.renew(SystemClock().monotonic() + 60.0)
     assert 0.0 < deadline.seconds_left() <= 60.0
     suspended[0] = 3600.0

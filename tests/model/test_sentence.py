@@ -5,7 +5,7 @@ import json
 from datetime import UTC, datetime
 
 from tsuzuki.model.secrets import SecretMask
-from tsuzuki.model.sentence import Command, Sentence
+from tsuzuki.model.sentence import CommandLine, Sentence
 
 MOMENT = datetime(2026, 3, 1, 12, 0, 5, tzinfo=UTC)
 
@@ -31,10 +31,10 @@ def test_a_copy_remembers_its_values() -> None:
 def test_a_secret_in_a_value_is_masked_also_in_the_values() -> None:
     inner = Sentence("it said %(text)s", text="hunter2-secret")
     told = Sentence(
-        "%(why)s; %(line)s (%(run)s)", why=inner, line=Command("x hunter2-secret"), run=7
+        "%(why)s; %(line)s (%(run)s)", why=inner, line=CommandLine("x hunter2-secret"), run=7
     )
     masked = SecretMask(lambda: ["hunter2-secret"]).value({"next": [told]})["next"][0]
     assert masked == "it said ***; x *** (7)"
     assert isinstance(masked, Sentence)
-    assert isinstance(masked.values["line"], Command)
+    assert isinstance(masked.values["line"], CommandLine)
     assert "hunter2" not in repr(masked.values)

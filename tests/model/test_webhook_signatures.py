@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsuzuki.model.errors import ConfigurationError, NotAuthenticated, TsuzukiError, UsageError
-from tsuzuki.model.webhook_signatures import Delivery, WebhookKind, verify
+from tsuzuki.model.webhook_signatures import WebhookDelivery, WebhookKind, verify
 
 NOW = datetime(2021, 2, 25, 12, 0, tzinfo=UTC)
 KEY = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -50,7 +50,7 @@ def check(
     *,
     secrets: tuple[str, ...] = (SECRET,),
     now: datetime = NOW,
-) -> Delivery:
+) -> WebhookDelivery:
     return verify(kind, secrets=secrets, headers=headers, body=body, now=now)
 
 
@@ -80,7 +80,7 @@ def test_the_published_example_of_standard_webhooks_is_accepted() -> None:
     }
     at = datetime.fromtimestamp(1614265330, UTC)
     delivery = check(STANDARD, headers, secrets=(KEY,), now=at)
-    assert delivery == Delivery(id="msg_p5jXN8AQM9LWM0D4loKWxJek", event=None)
+    assert delivery == WebhookDelivery(id="msg_p5jXN8AQM9LWM0D4loKWxJek", event=None)
 
 
 def test_the_published_example_of_github_is_accepted() -> None:
@@ -136,13 +136,13 @@ def test_id_time_and_body_are_signed() -> None:
 
 
 def test_github_and_gitlab_say_their_id_and_event() -> None:
-    assert check(GITHUB, github_headers()) == Delivery(id="72d3162e-cc78-11e3", event="push")
+    assert check(GITHUB, github_headers()) == WebhookDelivery(id="72d3162e-cc78-11e3", event="push")
     headers = {
         "X-Gitlab-Token": SECRET,
         "X-Gitlab-Event": "Push Hook",
         "Idempotency-Key": "f5e5f430",
     }
-    assert check(GITLAB, headers) == Delivery(id="f5e5f430", event="Push Hook")
+    assert check(GITLAB, headers) == WebhookDelivery(id="f5e5f430", event="Push Hook")
     del headers["Idempotency-Key"]  # GitLab before 17.4
     assert check(GITLAB, headers).id is None
 

@@ -18,15 +18,15 @@ from tsuzuki.outward.errors import (
     SourceUnavailable,
 )
 from tsuzuki.outward.http import HttpClient, HttpResponse, checked_base_url
-from tsuzuki.sandbox.exchange import Application, Request, Response, json_response
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.exchange import Application, Response, StandInRequest, json_response
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 
 SECRET = "s3cret-key"
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
-def echo(request: Request) -> Response:
+def echo(request: StandInRequest) -> Response:
     return json_response({"query": request.query})
 
 
@@ -52,9 +52,9 @@ def test_an_answer_comes_whole(server: StandIn) -> None:
 
 
 def test_a_document_is_posted_once_with_the_given_headers() -> None:
-    seen: list[Request] = []
+    seen: list[StandInRequest] = []
 
-    def keep(request: Request) -> Response:
+    def keep(request: StandInRequest) -> Response:
         seen.append(request)
         return json_response({"n": len(seen)}, status=201)
 
@@ -75,7 +75,7 @@ def test_a_request_without_a_connection_was_not_sent(server: StandIn) -> None:
 
 
 def test_a_request_whose_connection_breaks_later_may_have_been_sent(server: StandIn) -> None:
-    server.faults.add(Fault(kind=FaultKind.RESET))
+    server.faults.add(StandInFault(kind=StandInFaultKind.RESET))
     with client_of(server) as client, pytest.raises(SourceUnavailable) as caught:
         client.post_json("/orders", {})
     assert not isinstance(caught.value, NotConnected)
@@ -84,14 +84,14 @@ def test_a_request_whose_connection_breaks_later_may_have_been_sent(server: Stan
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault(kind=FaultKind.RESET),
-        Fault(kind=FaultKind.CUT),
-        Fault(status=200, headers={"Content-Encoding": "gzip"}, body="not gzip"),
+        StandInFault(kind=StandInFaultKind.RESET),
+        StandInFault(kind=StandInFaultKind.CUT),
+        StandInFault(status=200, headers={"Content-Encoding": "gzip"}, body="not gzip"),
     ],
     ids=lambda fault: str(fault.kind),
 )
 def test_a_connection_that_breaks_is_unwell_and_tells_no_secret(
-    server: StandIn, fault: Fault, caplog: pytest.LogCaptureFixture
+    server: StandIn, fault: StandInFault, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     server.faults.add(fault)
@@ -120,7 +120,7 @@ def test_a_server_that_is_not_there_is_unwell(server: StandIn) -> None:
 
 
 def test_a_server_that_does_not_answer_is_given_up(server: StandIn) -> None:
-    server.faults.add(Fault(kind=FaultKind.HANG))
+    server.faults.add(StandInFault(kind=StandInFaultKind.HANG))
     with (
         client_of(server, answer_seconds=0.1) as client,
         pytest.raises(SourceUnavailable, match="did not answer in time"),
@@ -140,7 +140,7 @@ def test_an_answer_that_drips_byte_by_byte_is_given_up_at_the_deadline(
 ) -> None:
     server.application = application
     server.faults.add(
-        Fault(kind=FaultKind.DRIP, seconds=0.001 if application is not echo else 0.05)
+        StandInFault(kind=StandInFaultKind.DRIP, seconds=0.001 if application is not echo else 0.05)
     )
     with (
         client_of(server, answer_seconds=0.5) as client,
@@ -150,14 +150,14 @@ def test_an_answer_that_drips_byte_by_byte_is_given_up_at_the_deadline(
 
 
 def test_an_answer_that_drips_fast_enough_comes_whole(server: StandIn) -> None:
-    server.faults.add(Fault(kind=FaultKind.DRIP, seconds=0.0001))
+    server.faults.add(StandInFault(kind=StandInFaultKind.DRIP, seconds=0.0001))
     with client_of(server) as client:
         assert client.get("/", {"q": "a"}).json() == {"query": {"q": "a"}}
         assert client.get("/", {"q": "b"}).json() == {"query": {"q": "b"}}
 
 
 def test_an_answer_that_is_too_large_is_refused(server: StandIn) -> None:
-    server.faults.add(Fault(body="x" * 10_000))
+    server.faults.add(StandInFault(body="x" * 10_000))
     with (
         client_of(server, body_bytes_max=9_999) as client,
         pytest.raises(SourceRefused, match="more than 9999 bytes"),
@@ -166,7 +166,7 @@ def test_an_answer_that_is_too_large_is_refused(server: StandIn) -> None:
 
 
 def test_a_redirect_is_not_followed(server: StandIn) -> None:
-    server.faults.add(Fault(status=302, headers={"Location": "http://127.0.0.1:1/"}))
+    server.faults.add(StandInFault(status=302, headers={"Location": "http://127.0.0.1:1/"}))
     with client_of(server) as client:
         answer = client.get("/", {})
         assert isinstance(client.failure_of(answer), SourceRefused)

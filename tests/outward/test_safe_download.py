@@ -15,8 +15,8 @@ import pytest
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.outward.errors import SourceRefused, SourceUnavailable
 from tsuzuki.outward.safe_download import AddressRefused, SafeDownloader, TooLarge
-from tsuzuki.sandbox.exchange import Request, Response, Stream
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.exchange import Response, StandInRequest, Stream
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 
 SECRET = "s3cret-token"
@@ -24,7 +24,7 @@ PUBLIC = "93.184.215.14"
 MEGABYTE = 1_000_000
 
 
-def page(request: Request) -> Response:
+def page(request: StandInRequest) -> Response:
     return Response(body=b"hello", content_type='Text/HTML; Charset="Shift_JIS"')
 
 
@@ -45,10 +45,10 @@ def downloader(**options: object) -> SafeDownloader:
     return SafeDownloader(**{**base, **options})  # type: ignore[arg-type]
 
 
-def redirects(*targets: str, status: int = 302) -> Callable[[Request], Response]:
+def redirects(*targets: str, status: int = 302) -> Callable[[StandInRequest], Response]:
     """`/0` leads to the first target, `/1` to the second."""
 
-    def answer(request: Request) -> Response:
+    def answer(request: StandInRequest) -> Response:
         number = request.path.lstrip("/")
         if not number.isdigit() or int(number) >= len(targets):
             return page(request)
@@ -261,7 +261,7 @@ def test_redirects_are_followed_and_permanent_ones_told(server: StandIn) -> None
 
 
 def test_a_temporary_redirect_ends_what_is_permanent(server: StandIn) -> None:
-    def answer(request: Request) -> Response:
+    def answer(request: StandInRequest) -> Response:
         places = {"/0": (301, "/1"), "/1": (302, "/2"), "/2": (301, "/end")}
         if request.path not in places:
             return page(request)
@@ -403,9 +403,9 @@ def test_an_endless_error_page_is_only_started(server: StandIn) -> None:
 # Time and failures
 
 
-@pytest.mark.parametrize("kind", [FaultKind.HANG, FaultKind.DRIP])
-def test_a_slow_answer_is_given_up_at_the_deadline(server: StandIn, kind: FaultKind) -> None:
-    server.faults.add(Fault(kind=kind, seconds=0.02))
+@pytest.mark.parametrize("kind", [StandInFaultKind.HANG, StandInFaultKind.DRIP])
+def test_a_slow_answer_is_given_up_at_the_deadline(server: StandIn, kind: StandInFaultKind) -> None:
+    server.faults.add(StandInFault(kind=kind, seconds=0.02))
     with (
         downloader(timeout_seconds=0.4) as client,
         pytest.raises(SourceUnavailable, match="did not answer in time"),
@@ -415,7 +415,7 @@ def test_a_slow_answer_is_given_up_at_the_deadline(server: StandIn, kind: FaultK
 
 def test_the_deadline_is_one_for_all_redirects(server: StandIn) -> None:
     server.application = redirects("/1", "/2", "/3", "/4", "/5")
-    server.faults.add(Fault(kind=FaultKind.SLOW, seconds=0.15, times=10))
+    server.faults.add(StandInFault(kind=StandInFaultKind.SLOW, seconds=0.15, times=10))
     with downloader(timeout_seconds=0.4) as client, pytest.raises(SourceUnavailable):
         client.get(f"{server.url}/0", bytes_max=MEGABYTE)
     assert server.count() < 5
@@ -424,15 +424,15 @@ def test_the_deadline_is_one_for_all_redirects(server: StandIn) -> None:
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault(kind=FaultKind.RESET),
-        Fault(kind=FaultKind.CUT),
-        Fault(status=200, headers={"Content-Encoding": "gzip"}, body="not gzip"),
-        Fault(status=200, headers={"Content-Encoding": "br"}, body="not asked for"),
+        StandInFault(kind=StandInFaultKind.RESET),
+        StandInFault(kind=StandInFaultKind.CUT),
+        StandInFault(status=200, headers={"Content-Encoding": "gzip"}, body="not gzip"),
+        StandInFault(status=200, headers={"Content-Encoding": "br"}, body="not asked for"),
     ],
     ids=str,
 )
 def test_a_broken_answer_is_unavailable_and_tells_no_secret(
-    server: StandIn, fault: Fault, caplog: pytest.LogCaptureFixture
+    server: StandIn, fault: StandInFault, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     server.faults.add(fault)

@@ -11,7 +11,7 @@ from support.certificates import make_certificate
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.outward.errors import SourceRefused
 from tsuzuki.outward.safe_download import SafeDownloader
-from tsuzuki.sandbox.exchange import Request, Response
+from tsuzuki.sandbox.exchange import Response, StandInRequest
 from tsuzuki.sandbox.server import StandIn
 
 NAME = "site.example"
@@ -29,7 +29,7 @@ class TlsSite(StandIn):
         context.sni_callback = lambda _link, name, _context: self.names.append(name)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
 
-    def answer(self, request: Request) -> Response:
+    def answer(self, request: StandInRequest) -> Response:
         if self.location is not None:
             return Response(status=302, headers={"Location": self.location})
         return Response(body=str(request.headers["Host"]).encode())

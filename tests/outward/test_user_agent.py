@@ -8,13 +8,13 @@ from importlib.metadata import version
 import pytest
 
 from support.moving_clock import MovingClock
-from tsuzuki.collectors.commits.sources.gitlab_client import GitLabClient, Server
+from tsuzuki.collectors.commits.sources.gitlab_client import GitLabClient, GitLabServer
 from tsuzuki.collectors.feeds.channels.mastodon import MastodonChannel
 from tsuzuki.outward import user_agent as user_agent_module
 from tsuzuki.outward.http import HttpClient
 from tsuzuki.outward.safe_download import SafeDownloader
 from tsuzuki.outward.user_agent import set_contact, user_agent
-from tsuzuki.sandbox.exchange import Request, Response, json_response
+from tsuzuki.sandbox.exchange import Response, StandInRequest, json_response
 from tsuzuki.sandbox.server import StandIn
 
 CONTACT = "me@example.org"
@@ -27,7 +27,7 @@ def server() -> Iterator[StandIn]:
         yield server
 
 
-def _empty(_request: Request) -> Response:
+def _empty(_request: StandInRequest) -> Response:
     return json_response([])
 
 
@@ -56,7 +56,7 @@ def ask_mastodon(url: str) -> None:
 
 
 def ask_gitlab(url: str) -> None:
-    client = GitLabClient(Server(url=url, token="t", timeout_seconds=5), MovingClock())
+    client = GitLabClient(GitLabServer(url=url, token="t", timeout_seconds=5), MovingClock())
     client._connect().http_get("/projects")
 
 

@@ -57,6 +57,8 @@ def test_a_view_is_seen_by_all_and_deleted_by_its_owner_or_an_admin(fixed: Serve
     shown = operator.get("/views.json").json["views"]
     assert [(view["owner"], view["can_delete"]) for view in shown] == [("user:viewer", False)]
     assert send(operator, "/views/delete", name="mine", owner="user:viewer").status == 403
+    for client, is_offered in ((viewer, True), (operator, False), (admin, True)):
+        assert ("/views/delete?" in client.get("/views").body.decode()) is is_offered
     assert send(admin, "/views/delete", name="mine", owner="user:viewer").status == 303
     assert send(viewer, "/views/delete", name="mine", owner="user:viewer").status == 404
 

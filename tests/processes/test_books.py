@@ -11,11 +11,11 @@ from tsuzuki.collectors.books.queries import outbox
 from tsuzuki.collectors.books.queries.books import BookFilter, find
 from tsuzuki.collectors.books.queries.cursors import list_collect_cursors
 from tsuzuki.collectors.books.sandbox.google_books import GoogleBooks, volumes
-from tsuzuki.collectors.books.sandbox.smtp import MailServer, Step
+from tsuzuki.collectors.books.sandbox.smtp import MailServer, SmtpStep
 from tsuzuki.collectors.books.tables import COMPONENT
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.services.runs import Request, Runs
 from tsuzuki.store.schema.migrate import ENGINE, Component
@@ -90,7 +90,7 @@ def last_of(runs: Runs, run_id: int) -> Run:
 def test_a_kill_after_thirty_of_fifty_pages_costs_at_most_the_page_in_flight(
     shop: Database, server: StandIn, daemons: Daemons, runs: Runs
 ) -> None:
-    server.faults.add(Fault(kind=FaultKind.HANG, skip=30))
+    server.faults.add(StandInFault(kind=StandInFaultKind.HANG, skip=30))
     first = daemons.start("up")
     run_id = runs.submit(Request(job="novelties")).run_id
     eventually(lambda: server.faults.held == 1 or None, what="the 31st page to be asked for")
@@ -116,7 +116,7 @@ def test_a_kill_after_thirty_of_fifty_pages_costs_at_most_the_page_in_flight(
 def test_two_processes_of_one_job_never_fetch_the_same_page(
     shop: Database, server: StandIn, daemons: Daemons, runs: Runs
 ) -> None:
-    server.faults.add(Fault(kind=FaultKind.HANG, skip=10))
+    server.faults.add(StandInFault(kind=StandInFaultKind.HANG, skip=10))
     daemons.start("up", "--lead-only")
     for _ in range(2):
         daemons.start("worker", "--capacity", "1")
@@ -136,7 +136,7 @@ def test_two_processes_of_one_job_never_fetch_the_same_page(
 def test_a_sender_killed_while_the_server_answers_sends_no_second_mail(
     shop: Database, daemons: Daemons, runs: Runs, mail_server: MailServer
 ) -> None:
-    mail_server.fail_at(Step.HANG)
+    mail_server.fail_at(SmtpStep.HANG)
     first = daemons.start("up")
     run_id = runs.submit(Request(job="letters")).run_id
     assert mail_server.taken.wait(120)

@@ -123,5 +123,7 @@ def test_a_worker_that_was_silent_keeps_its_runs_beside_a_handler_that_holds_its
 
 def is_detached(database: Database) -> bool:
     with database.read() as connection:
-        found = connection.execute(text("SELECT count(*) FROM workers WHERE state = 'DETACHED'"))
+        found = connection.execute(
+            text("SELECT count(*) FROM tsuzuki_workers WHERE state = 'DETACHED'")
+        )
         return bool(found.scalar_one())

@@ -94,7 +94,7 @@ class Held:
 
 def all_runs(database: Database) -> int:
     with database.read() as connection:
-        return int(connection.execute(text("SELECT count(*) FROM job_runs")).scalar_one())
+        return int(connection.execute(text("SELECT count(*) FROM tsuzuki_job_runs")).scalar_one())
 
 
 def imported(database: Database) -> list[int]:

@@ -12,7 +12,7 @@ from support.load import Load
 from support.pgbouncer import PgBouncer, pgbouncer
 from tsuzuki.model.errors import NotListening
 from tsuzuki.store.schema.migrate import ENGINE
-from tsuzuki.store.sql.database import Use
+from tsuzuki.store.sql.database import ConnectionUse
 from tsuzuki.store.sql.postgresql import OTHER_DEFAULTS, POOLED, SETTINGS
 from tsuzuki.store.wakeups.listeners import listen
 
@@ -59,7 +59,7 @@ def test_the_tables_are_migrated_through_a_pooler(
     direct_url = postgres.create(())
     migrate(pooler.url(direct_url), (ENGINE,))
     with opened(direct_url) as database, database.read() as connection:
-        assert connection.execute(text("SELECT epoch FROM leadership")).scalar_one() == 0
+        assert connection.execute(text("SELECT epoch FROM tsuzuki_leadership")).scalar_one() == 0
     postgres.drop(direct_url)
 
 
@@ -85,7 +85,11 @@ def test_only_transactions_of_handlers_may_be_idle_for_long(
 ) -> None:
     idle = text("SHOW idle_in_transaction_session_timeout")
     with opened(pooler.url(direct_url)) as pooled:
-        for use, expected in ((Use.SHORT, "10s"), (Use.UNBOUNDED, "1min"), (Use.SHORT, "10s")):
+        for use, expected in (
+            (ConnectionUse.SHORT, "10s"),
+            (ConnectionUse.UNBOUNDED, "1min"),
+            (ConnectionUse.SHORT, "10s"),
+        ):
             with pooled.used_for(use), pooled.write() as connection:
                 assert connection.info[POOLED]
                 assert connection.execute(idle).scalar_one() == expected

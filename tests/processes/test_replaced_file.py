@@ -31,7 +31,7 @@ def move_away(path: Path, moved: Path) -> None:
 
 def run_ids(path: Path) -> set[int]:
     with closing(sqlite3.connect(path)) as connection:
-        return {row[0] for row in connection.execute("SELECT id FROM job_runs")}
+        return {row[0] for row in connection.execute("SELECT id FROM tsuzuki_job_runs")}
 
 
 @pytest.mark.parametrize("is_replaced", [False, True], ids=["moved away", "replaced by a backup"])

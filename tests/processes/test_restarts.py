@@ -140,6 +140,6 @@ def take_all_connections(server: PostgresServer, stack: ExitStack) -> None:
 def lease_ends_at(database: Database) -> datetime:
     with database.read() as connection:
         ends_at: datetime = connection.execute(
-            text("SELECT lease_expires_at FROM leadership")
+            text("SELECT lease_expires_at FROM tsuzuki_leadership")
         ).scalar_one()
     return ends_at

@@ -109,7 +109,7 @@ def test_a_process_whose_database_is_upgraded_under_it_stops_and_says_so(
 ) -> None:
     daemon = daemons.start("up")
     with quick_database.write() as connection:
-        connection.execute(text("UPDATE schema_version_engine SET version_num = 'ffff'"))
+        connection.execute(text("UPDATE tsuzuki_schema_version_engine SET version_num = 'ffff'"))
     assert daemon.ended() == 5
     assert "ffff" in "".join(daemon.other_lines)
 

@@ -1,4 +1,4 @@
-"""An upgrade while processes work: those of the version before its newest migration, beside those of today."""
+"""An upgrade while processes work: those of today, beside those of a version that is one migration later."""
 
 import signal
 from pathlib import Path
@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import text
 
 from support.daemons import Daemon, Daemons, be_quick, eventually, started_on
-from support.databases import all_components, opened
-from support.former_version import FormerVersion
+from support.databases import opened
+from support.later_version import LaterVersion
 from support.load import Load
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
@@ -25,13 +25,13 @@ NEED = 5
 
 
 @pytest.fixture(scope="module")
-def former(tmp_path_factory: pytest.TempPathFactory) -> FormerVersion:
-    return FormerVersion(tmp_path_factory.mktemp("former"))
+def later(tmp_path_factory: pytest.TempPathFactory) -> LaterVersion:
+    return LaterVersion(tmp_path_factory.mktemp("later"), before=ENGINE.newest())
 
 
 def revision(database: Database) -> str:
     with database.read() as connection:
-        query = text("SELECT version_num FROM schema_version_engine")
+        query = text("SELECT version_num FROM tsuzuki_schema_version_engine")
         return str(connection.execute(query).scalar_one())
 
 
@@ -47,25 +47,31 @@ def wait_until_it_works(database: Database, worker: Daemon) -> None:
 
 
 def test_old_and_new_processes_work_beside_each_other_on_the_newest_tables(
-    former: FormerVersion, empty_database_url: str, tmp_path: Path
+    later: LaterVersion, empty_database_url: str, tmp_path: Path
 ) -> None:
     url = empty_database_url
     (tmp_path / "tsuzuki.yaml").write_text(
         "jobs: {}\n"
     )  # `up` makes no SQLite file outside a workspace
-    with started_on(url, tmp_path, inside=former.prefix) as old:
+    with started_on(url, tmp_path) as old:
         old_leader = old.start("up", "--lead-only")
         old_leader.wait_for("leading")
-        change_the_version(old, old_leader, url, tmp_path)
+        change_the_version(old, old_leader, later, url, tmp_path)
 
 
-def change_the_version(old: Daemons, old_leader: Daemon, url: str, folder: Path) -> None:
+def change_the_version(
+    old: Daemons, old_leader: Daemon, later: LaterVersion, url: str, folder: Path
+) -> None:
     """The old leader made the tables. New processes come, the old ones go, and one comes back."""
-    with opened(url) as database, started_on(url, folder) as new:
-        assert revision(database) == ENGINE.revisions[-2]
+    with (
+        opened(url) as database,
+        started_on(url, folder, inside=later.prefix) as new,
+    ):
+        assert revision(database) == ENGINE.newest()
         be_quick(database)
         new_worker = new.start("worker")
-        assert revision(database) == ENGINE.newest()
+        new_worker.wait_for("started")
+        assert revision(database) == later.revision
         with Load(database, folder) as load:
             wait_until_it_works(database, new_worker)
             old_worker = old.start("worker")
@@ -76,9 +82,9 @@ def change_the_version(old: Daemons, old_leader: Daemon, url: str, folder: Path)
             new_leader.wait_for("leading")
             wait_until_it_works(database, old_worker)
         load.settle()
-        findings = inspect_database(database, all_components())
-        assert [one for one in findings if not one.is_ok] == []
+        findings = inspect_database(database)
+        assert [one.subject for one in findings if not one.is_ok] == ["tables"]  # the new column
         for one in (old_worker, new_leader):
             one.send(signal.SIGTERM)
         assert [old_worker.ended(), new_leader.ended()] == [0, 0]
-        assert revision(database) == ENGINE.newest()
+        assert revision(database) == later.revision

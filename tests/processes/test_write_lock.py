@@ -113,4 +113,4 @@ def test_a_lock_that_is_held_for_long_costs_no_run(
         eventually(done.exists, what="the command to end", seconds=60)
     assert runs.wait(run_id, timeout_seconds=120).state is RunState.SUCCEEDED
     with quick_database.read() as connection:
-        assert connection.exec_driver_sql("SELECT count(*) FROM job_runs").scalar_one() == 1
+        assert connection.exec_driver_sql("SELECT count(*) FROM tsuzuki_job_runs").scalar_one() == 1

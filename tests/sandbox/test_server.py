@@ -10,35 +10,35 @@ from urllib.parse import urlsplit
 import pytest
 
 from support.daemons import eventually
-from tsuzuki.sandbox.exchange import Request, Response, Route, Router, Stream, json_response
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.exchange import Response, Route, Router, StandInRequest, Stream, json_response
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 
 
-def greet(request: Request) -> Response:
+def greet(request: StandInRequest) -> Response:
     return json_response({"name": request.params["name"], "query": dict(request.query)})
 
 
-def numbers(request: Request) -> Response:
+def numbers(request: StandInRequest) -> Response:
     page = int(request.query.get("page", "1"))
     return json_response([10 * page, 10 * page + 1, 10 * page + 2], headers={"X-Next-Page": "2"})
 
 
-def fail(request: Request) -> Response:
+def fail(request: StandInRequest) -> Response:
     raise RuntimeError(request.path)
 
 
-def count_up(request: Request) -> Response:
+def count_up(request: StandInRequest) -> Response:
     stream = Stream(chunks=lambda: (b"%d," % number for number in range(3)))
     length = 6 if request.query.get("length") else None
     return Response(stream=replace(stream, length=length), content_type="")
 
 
-def unchanged(request: Request) -> Response:
+def unchanged(request: StandInRequest) -> Response:
     return Response(status=304, headers={"ETag": '"1"'}, body=b"never sent")
 
 
-def missing(request: Request) -> Response:
+def missing(request: StandInRequest) -> Response:
     return json_response({"message": "404 Not Found"}, status=404)
 
 
@@ -110,7 +110,7 @@ def test_a_fault_takes_the_nth_matching_request_and_no_other(
     client: http.client.HTTPConnection, stand_in: StandIn
 ) -> None:
     stand_in.faults.add(
-        Fault(path="/greet/*", skip=1, times=2, status=429, headers={"Retry-After": "7"})
+        StandInFault(path="/greet/*", skip=1, times=2, status=429, headers={"Retry-After": "7"})
     )
     statuses = [ask(client, path)[0] for path in ("/greet/a", "/x", "/greet/b", "/greet/c")]
     assert statuses == [200, 404, 429, 429]
@@ -120,7 +120,7 @@ def test_a_fault_takes_the_nth_matching_request_and_no_other(
 
 
 def test_a_fault_may_name_the_query(client: http.client.HTTPConnection, stand_in: StandIn) -> None:
-    stand_in.faults.add(Fault(path="*?*page=2*", status=500))
+    stand_in.faults.add(StandInFault(path="*?*page=2*", status=500))
     assert ask(client, "/greet/a?page=1")[0] == 200
     assert ask(client, "/greet/a?page=2")[0] == 500
 
@@ -128,7 +128,7 @@ def test_a_fault_may_name_the_query(client: http.client.HTTPConnection, stand_in
 def test_a_cut_body_is_shorter_than_announced(
     client: http.client.HTTPConnection, stand_in: StandIn
 ) -> None:
-    stand_in.faults.add(Fault(kind=FaultKind.CUT))
+    stand_in.faults.add(StandInFault(kind=StandInFaultKind.CUT))
     client.request("GET", "/greet/you")
     response = client.getresponse()
     with pytest.raises(http.client.IncompleteRead):
@@ -136,7 +136,7 @@ def test_a_cut_body_is_shorter_than_announced(
 
 
 def test_html_comes_with_200(client: http.client.HTTPConnection, stand_in: StandIn) -> None:
-    stand_in.faults.add(Fault(kind=FaultKind.HTML))
+    stand_in.faults.add(StandInFault(kind=StandInFaultKind.HTML))
     status, body = ask(client, "/greet/you")
     assert (status, body[:15]) == (200, b"<!DOCTYPE html>")
 
@@ -145,7 +145,9 @@ def test_html_comes_with_200(client: http.client.HTTPConnection, stand_in: Stand
 def test_a_short_list_is_the_beginning_of_the_true_one(
     client: http.client.HTTPConnection, stand_in: StandIn, rows: int, sent: list[int]
 ) -> None:
-    stand_in.faults.add(Fault(kind=FaultKind.SHORT, rows=rows, headers={"X-Next-Page": ""}))
+    stand_in.faults.add(
+        StandInFault(kind=StandInFaultKind.SHORT, rows=rows, headers={"X-Next-Page": ""})
+    )
     client.request("GET", "/numbers?page=2")
     response = client.getresponse()
     assert (json.loads(response.read()), response.headers["X-Next-Page"]) == (sent, "")
@@ -154,7 +156,9 @@ def test_a_short_list_is_the_beginning_of_the_true_one(
 def test_a_swapped_answer_is_the_true_one_to_another_query(
     client: http.client.HTTPConnection, stand_in: StandIn
 ) -> None:
-    fault = Fault(kind=FaultKind.SWAPPED, query={"page": "2"}, headers={"X-Next-Page": "4"})
+    fault = StandInFault(
+        kind=StandInFaultKind.SWAPPED, query={"page": "2"}, headers={"X-Next-Page": "4"}
+    )
     stand_in.faults.add(fault)
     client.request("GET", "/numbers?page=3")
     response = client.getresponse()
@@ -174,7 +178,7 @@ def test_a_stream_is_sent_whole_and_the_connection_goes_on(
 def test_a_cut_stream_ends_before_its_end(
     client: http.client.HTTPConnection, stand_in: StandIn, target: str
 ) -> None:
-    stand_in.faults.add(Fault(kind=FaultKind.CUT))
+    stand_in.faults.add(StandInFault(kind=StandInFaultKind.CUT))
     client.request("GET", target)
     with pytest.raises(http.client.IncompleteRead):
         client.getresponse().read()
@@ -183,7 +187,7 @@ def test_a_cut_stream_ends_before_its_end(
 def test_a_dripping_stream_is_the_true_one(
     client: http.client.HTTPConnection, stand_in: StandIn
 ) -> None:
-    stand_in.faults.add(Fault(kind=FaultKind.DRIP, seconds=0.001))
+    stand_in.faults.add(StandInFault(kind=StandInFaultKind.DRIP, seconds=0.001))
     assert ask(client, "/count") == (200, b"0,1,2,")
 
 
@@ -247,7 +251,7 @@ def test_a_stand_in_adds_control_routes_of_its_own(
 
 
 def test_a_reset_connection_is_reset(client: http.client.HTTPConnection, stand_in: StandIn) -> None:
-    stand_in.faults.add(Fault(kind=FaultKind.RESET))
+    stand_in.faults.add(StandInFault(kind=StandInFaultKind.RESET))
     with pytest.raises(ConnectionResetError):
         ask(client, "/greet/you")
     client.close()
@@ -257,7 +261,7 @@ def test_a_reset_connection_is_reset(client: http.client.HTTPConnection, stand_i
 def test_a_hanging_request_is_answered_when_released(
     client: http.client.HTTPConnection, stand_in: StandIn
 ) -> None:
-    stand_in.faults.add(Fault(kind=FaultKind.HANG))
+    stand_in.faults.add(StandInFault(kind=StandInFaultKind.HANG))
     client.request("GET", "/greet/you")
     eventually(lambda: stand_in.faults.held == 1, what="a request to be held")
     stand_in.faults.release()
@@ -267,7 +271,7 @@ def test_a_hanging_request_is_answered_when_released(
 def test_a_hanging_request_ends_with_its_client(
     client: http.client.HTTPConnection, stand_in: StandIn
 ) -> None:
-    stand_in.faults.add(Fault(kind=FaultKind.HANG))
+    stand_in.faults.add(StandInFault(kind=StandInFaultKind.HANG))
     client.request("GET", "/greet/you")
     eventually(lambda: stand_in.faults.held == 1, what="a request to be held")
     client.close()
@@ -278,7 +282,7 @@ def test_a_hanging_request_ends_with_its_client(
 def test_a_slow_answer_is_the_true_one(
     client: http.client.HTTPConnection, stand_in: StandIn
 ) -> None:
-    stand_in.faults.add(Fault(kind=FaultKind.SLOW, seconds=0.1))
+    stand_in.faults.add(StandInFault(kind=StandInFaultKind.SLOW, seconds=0.1))
     assert ask(client, "/greet/you")[0] == 200
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import requests
 
-from tsuzuki.sandbox.exchange import Request, Response
+from tsuzuki.sandbox.exchange import Response, StandInRequest
 from tsuzuki.sandbox.ports import PortTaken, start_on
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.sandbox.stand_in_kind import StandInContext
 
 
-def answer(_request: Request) -> Response:
+def answer(_request: StandInRequest) -> Response:
     return Response(body=b"sunny")
 
 

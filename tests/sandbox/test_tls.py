@@ -10,7 +10,7 @@ import pytest
 
 from support.certificates import make_certificate
 from tsuzuki.collectors.feeds.sandbox.feed_site import Feed, FeedSite
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 
 
@@ -36,7 +36,7 @@ def served(server_context: ssl.SSLContext) -> StandIn:
 def test_a_trusted_certificate_is_served_and_links_are_https(tmp_path: Path) -> None:
     certificate = make_certificate(tmp_path)
     with served(certificate.server_context()) as server:
-        server.faults.add(Fault(kind=FaultKind.SLOW, seconds=0.06))
+        server.faults.add(StandInFault(kind=StandInFaultKind.SLOW, seconds=0.06))
         status, body = ask(server, certificate.client_context())
         assert (status, f"{server.url}/feed.xml".encode() in body) == (200, True)
         assert server.url.startswith("https://")

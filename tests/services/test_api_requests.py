@@ -5,11 +5,11 @@ import pytest
 from support.moving_clock import MovingClock
 from support.threads import at_once
 from tsuzuki.model.errors import Conflict, UsageError
-from tsuzuki.services.api_requests import Answer, ApiRequests, Claim
+from tsuzuki.services.api_requests import ApiRequests, Claim, StoredAnswer
 from tsuzuki.store.api_requests import CLAIM_SECONDS, KEPT_SECONDS
 from tsuzuki.store.sql.database import Database
 
-DONE = Answer(status=201, headers={"location": "/x"}, body='{"id":1}')
+DONE = StoredAnswer(status=201, headers={"location": "/x"}, body='{"id":1}')
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_the_claim_of_a_process_that_died_is_taken_over_under_the_same_id(
     clock.advance(CLAIM_SECONDS + 1)
     heir = claim(requests)
     assert heir.request_id == dead.request_id
-    requests.answer(dead, Answer(status=200, headers={}, body="late"))
+    requests.answer(dead, StoredAnswer(status=200, headers={}, body="late"))
     requests.release(dead)
     requests.answer(heir, DONE)
     assert requests.claim(actor="ada", key="k", fingerprint="f") == DONE

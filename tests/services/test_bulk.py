@@ -18,7 +18,7 @@ from tsuzuki.model.bulk import BulkResult, BulkState, BulkVerb
 from tsuzuki.model.errors import Conflict, Fenced, NotFound, UsageError
 from tsuzuki.model.states import FINAL_STATES, LIVE_STATES, RunState
 from tsuzuki.services import bulk_handler
-from tsuzuki.services.bulk import JOB_NAME, BulkActions, BulkView
+from tsuzuki.services.bulk import JOB_NAME, BulkActions, BulkActionView
 from tsuzuki.services.runs import Request, RunFilter, Runs
 from tsuzuki.store import audit, jobs
 from tsuzuki.store import bulk as bulk_store
@@ -26,7 +26,7 @@ from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.wakeups import listeners
-from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.wakeups.channels import WakeupChannel
 
 FAILED, PENDING = RunState.FAILED, RunState.PENDING
 ANY = RunFilter()
@@ -130,7 +130,7 @@ def test_a_preview_is_confirmed_once_however_many_try(
     some(database, term, FAILED, 3)
     bulk_id = bulk.preview(BulkVerb.RETRY, ANY).action.id
 
-    def confirm(_number: int) -> BulkView | str:
+    def confirm(_number: int) -> BulkActionView | str:
         try:
             return bulk.confirm(bulk_id)
         except Conflict as problem:
@@ -375,4 +375,4 @@ def test_a_bulk_cancel_wakes_who_holds_the_runs_and_the_leader_who_may_fill_thei
         carry_out(database, term, bulk_id)
         while len(woken) < 2 and (names := listener.wait(30.0)):
             woken |= set(names)
-    assert woken == {WORKER, Channel.LEADER}
+    assert woken == {WORKER, WakeupChannel.LEADER}

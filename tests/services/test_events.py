@@ -11,6 +11,7 @@ from support.unreliable_database import UnreliableDatabase
 from tsuzuki.model.errors import Conflict, Unreachable, UsageError
 from tsuzuki.model.idempotency_key import KEY_LENGTH_MAX
 from tsuzuki.services.events import Events
+from tsuzuki.store import audit
 from tsuzuki.store.sql.database import Database
 
 
@@ -142,3 +143,16 @@ def test_events_are_found_newest_first_by_type_and_page_by_page(
     assert [event.payload["n"] for event in event_service.find(before_id=last.id)] == [2, 1, 0]
     assert [event.payload["n"] for event in event_service.find(event_type="even")] == [4, 2, 0]
     assert event_service.find(event_type="never") == []
+
+
+def test_an_event_is_audited_once_under_the_name_of_who_emitted_it(
+    database: Database, event_service: Events
+) -> None:
+    event_service.emit("pushed")
+    for actor in ("token:ci", "token:other"):
+        event, _ = event_service.emit("pushed", dedupe_key="d", actor=actor)
+    with database.read() as connection:
+        (entry,) = audit.find(connection)
+    assert (entry.actor, entry.action) == ("token:ci", "event.emit")
+    assert (entry.object_type, entry.object_id) == ("event", str(event.id))
+    assert entry.after == {"event_type": "pushed"}

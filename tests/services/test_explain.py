@@ -26,7 +26,7 @@ from support.factories import (
 from support.moving_clock import NOON, MovingClock
 from tsuzuki.model.abilities import Abilities
 from tsuzuki.model.overlap import ConcurrencyPolicy
-from tsuzuki.model.run import Started
+from tsuzuki.model.run import StartedRun
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.services.explain import Cause, StatusReason
 from tsuzuki.services.runs import Runs
@@ -452,7 +452,7 @@ def test_ended(fixture: ExplainFixture, state: RunState, tail: str) -> None:
 def test_ended_with_what_went_wrong(fixture: ExplainFixture) -> None:
     run_id = fixture.running()
     ending = moves.RunEnd(
-        run=Started(id=run_id, version=3, epoch=fixture.term.epoch),
+        run=StartedRun(id=run_id, version=3, epoch=fixture.term.epoch),
         state=RunState.FAILED,
         reason=moves.Reason.HANDLER_FAILED,
         error="exit code 3",

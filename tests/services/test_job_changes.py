@@ -160,7 +160,7 @@ def test_a_planning_between_reading_and_changing_a_job_is_not_recorded_again(
     clock.advance(3.5 * HOUR)
     a_planner(database).tick(term)
     clock.advance(2 * HOUR)
-    change = job_changes.Change(
+    change = job_changes.JobSyncChange(
         kind=job_changes.ChangeKind.CHANGE,
         name="hello",
         before=read,

@@ -50,7 +50,7 @@ def test_the_newest_runs_are_found_by_their_index(database: Database) -> None:
         recent_runs.newest_ended(connection, ids, limit=20)
         if connection.dialect.name == "sqlite":
             ways = ways_to(connection, "newest", sent[-1])
-            assert any("ix_job_runs_ended_by_job" in way for way in ways), ways
+            assert any("tsuzuki_ix_job_runs_ended_by_job" in way for way in ways), ways
 
 
 def a_run(number: int, due: Any, **changes: Any) -> RecentRun:
@@ -121,4 +121,4 @@ def test_closed_hours_of_a_page_of_jobs_are_read_once(database: Database) -> Non
         for _ in range(2):
             statistics.of_jobs([1, 2], hours=720)
         statistics.of_jobs([1], hours=720)
-    assert len([one for one in sent if "sum(run_hours.runs)" in one]) == 2
+    assert len([one for one in sent if "sum(tsuzuki_run_hours.runs)" in one]) == 2

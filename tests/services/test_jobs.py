@@ -182,6 +182,24 @@ def test_a_database_that_cannot_be_written_refuses_before_the_file_is_changed(
     assert file.read_bytes() == before
 
 
+def test_a_job_of_the_file_that_is_not_applied_yet_is_none_of_the_database(
+    live_database: Database, tmp_path: Path
+) -> None:
+    file = tmp_path / "tsuzuki.yaml"
+    file.write_text("jobs:\n  waiting: {command: x}\n")
+    jobs = jobs_of(live_database, partial(load_configuration, environ={}, cwd=tmp_path))
+    for change in (
+        lambda: jobs.create("waiting", {"command": "y"}),
+        lambda: jobs.edit("waiting", {"command": "y"}, version=None),
+        lambda: jobs.discard("waiting", version=None),
+    ):
+        with pytest.raises(Conflict) as refused:
+            change()
+        assert refused.value.specific_code == "job_source"
+    with live_database.read() as connection:
+        assert store_jobs.get_by_name(connection, "waiting") is None
+
+
 def test_a_name_that_the_api_has_taken_is_refused_before_the_file_is_changed(
     live_database: Database, tmp_path: Path
 ) -> None:

@@ -210,7 +210,7 @@ def test_a_newer_version_that_upgrades_any_component_ends_it_with_a_clear_error(
         wait_until(lambda: engine.is_started, "it runs")
         with live_database.write() as connection:
             connection.execute(
-                text(f"UPDATE schema_version_{component} SET version_num = 'of the future'")
+                text(f"UPDATE tsuzuki_schema_version_{component} SET version_num = 'of the future'")
             )
 
     upgrading = threading.Thread(target=upgrade)

@@ -18,7 +18,7 @@ from support.history_checker import check_history
 from support.moving_clock import NOON, MovingClock
 from support.threads import at_once
 from tsuzuki.model.errors import Conflict, NotFound, WaitTimedOut
-from tsuzuki.model.run import Run, Started
+from tsuzuki.model.run import Run, StartedRun
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import FINAL_STATES, LIVE_STATES, Actor, Reason, RunState, Trigger
 from tsuzuki.services import runs as service
@@ -102,7 +102,7 @@ def test_a_canceled_run_cannot_be_ended_by_its_worker(
     run = run_in_state(database, RunState.RUNNING, term)
     run_service.cancel(run.id)
     with database.write() as connection:
-        started = Started(id=run.id, version=run.version, epoch=term.epoch)
+        started = StartedRun(id=run.id, version=run.version, epoch=term.epoch)
         ending = moves.RunEnd(run=started, state=RunState.SUCCEEDED)
         assert not moves.finish(connection, worker_id=WORKER, ends=[ending])
     assert run_service.get(run.id).run.state is RunState.CANCELED
@@ -255,7 +255,7 @@ def test_waiting_sees_every_change_and_the_end(
             if now.state is RunState.ASSIGNED:
                 moves.start(connection, worker_id=WORKER, runs=[moves.RunRef(id=run.id, version=2)])
             elif now.state is RunState.RUNNING:
-                started = Started(id=run.id, version=3, epoch=term.epoch)
+                started = StartedRun(id=run.id, version=3, epoch=term.epoch)
                 ending = moves.RunEnd(run=started, state=RunState.SUCCEEDED, result=42)
                 moves.finish(connection, worker_id=WORKER, ends=[ending])
 

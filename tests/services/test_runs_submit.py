@@ -81,8 +81,10 @@ def test_a_job_that_was_seen_before_is_asked_for_in_one_statement(
         submission = run_service.submit(
             Request(job="hello", arguments={"b": 2}, idempotency_key="k")
         )
-    assert len(writes(statements, "job_runs")) == 1
-    assert [s for s in statements if "FROM job_definitions" in s] == writes(statements, "job_runs")
+    assert len(writes(statements, "tsuzuki_job_runs")) == 1
+    assert [s for s in statements if "FROM tsuzuki_job_definitions" in s] == writes(
+        statements, "tsuzuki_job_runs"
+    )
     run = read_run(database, submission.run_id)
     assert (submission.is_new, run.arguments, run.priority) == (True, {"a": 1, "b": 2}, 5)
     assert run.scheduled_for == run.created_at == NOON + timedelta(seconds=7)
@@ -411,6 +413,7 @@ def test_who_started_a_run_is_recorded_with_it_and_once_for_a_key(database: Data
     entries = [(one.object_id, one.action, one.actor, one.after) for one in audited(database)]
     assert {entry[0] for entry in entries} == wanted
     assert {entry[1:3] for entry in entries} == {("run.start", "token:ci")}
+    assert all(entry[3] == {"job": "hello"} for entry in entries)
     assert len(entries) == count(database) == len(wanted)
 
 

@@ -12,7 +12,7 @@ from tsuzuki.services.runs import Runs
 from tsuzuki.services.workers import Workers
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.wakeups import listeners
-from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.wakeups.channels import WakeupChannel
 from tsuzuki.store.wakeups.listeners import Listener
 
 
@@ -37,8 +37,8 @@ def heard(listener: Listener) -> set[str]:
 @pytest.mark.parametrize(
     ("order", "woken"),
     [
-        (lambda runs, _workers: runs.cancel(1), {WORKER, Channel.LEADER}),
-        (lambda runs, _workers: runs.cancel(2), {Channel.LEADER}),
+        (lambda runs, _workers: runs.cancel(1), {WORKER, WakeupChannel.LEADER}),
+        (lambda runs, _workers: runs.cancel(2), {WakeupChannel.LEADER}),
         (lambda _runs, workers: workers.drain(WORKER), {WORKER}),
         (lambda _runs, workers: workers.detach(WORKER), {WORKER}),
     ],

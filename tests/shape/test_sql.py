@@ -36,8 +36,6 @@ FILTERS = {
 """Functions that assemble a statement from a filter, and send it by `Connection.execute`."""
 
 DEFINING = {
-    "collectors/feeds/items/triggers.py: add_missing",
-    "collectors/feeds/items/triggers.py: create",
     "store/schema/takeover.py: _Existing",
     "store/schema/takeover.py: _continue_numbers",
 }
@@ -59,7 +57,7 @@ DRIVER = {
 }
 """Modules that use the driver's own connection: PRAGMA, BEGIN, VACUUM, LISTEN, autocommit mode."""
 
-DRIVER_SQL = {"store/sql/prepared.py"}
+DRIVER_SQL = {"store/schema/sql_scripts.py", "store/sql/prepared.py"}
 """Modules that hand SQL to the driver through SQLAlchemy's connection, or to a cursor of it."""
 
 WRITTEN_SQL = {
@@ -67,7 +65,6 @@ WRITTEN_SQL = {
     "collectors/commits/queries/pages.py",
     "collectors/commits/queries/statistics.py",
     "collectors/commits/tables.py",
-    "collectors/feeds/items/triggers.py",
     "store/inspection.py",
     "store/runs/changes.py",
     "store/schema/takeover.py",

@@ -44,13 +44,13 @@ from tsuzuki.store.runs.capacity import Capacity, WorkerCapacity
 from tsuzuki.store.runs.progress import ProgressReport
 from tsuzuki.store.sql.autocommit import AutocommitConnection
 
-EPOCH = r"leadership\.epoch = \?"
-LEADER = r"leadership\.holder = \?"
-VERSION = r"job_runs\.version = \w+\.version"
-STATE = r"job_runs\.state (?:IN \([^)]*\)|= (?:\?|'\w+'))"
-HOLDER = r"job_runs\.(?:assigned_worker_id = \?|leader_epoch = \w+\.epoch)"
-NEWER_REPORT = r"(?:\w+\.number|\?) > coalesce\(job_runs\.progress_number, \?\)"
-LEADER_WRITES = r"UPDATE (?!leadership)|INSERT"
+EPOCH = r"tsuzuki_leadership\.epoch = \?"
+LEADER = r"tsuzuki_leadership\.holder = \?"
+VERSION = r"tsuzuki_job_runs\.version = \w+\.version"
+STATE = r"tsuzuki_job_runs\.state (?:IN \([^)]*\)|= (?:\?|'\w+'))"
+HOLDER = r"tsuzuki_job_runs\.(?:assigned_worker_id = \?|leader_epoch = \w+\.epoch)"
+NEWER_REPORT = r"(?:\w+\.number|\?) > coalesce\(tsuzuki_job_runs\.progress_number, \?\)"
+LEADER_WRITES = r"UPDATE (?!tsuzuki_leadership)|INSERT"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,8 +246,14 @@ def _remembered_after_rollbacks() -> Iterator[None]:
     def submit(runs: Runs, connection: Any, requests: Any, **_options: Any) -> Any:
         return _submit(runs, connection, requests)
 
-    conditions = (r"job_definitions\.name = \?", r"job_definitions\.updated_at = \?")
-    with patch.object(Runs, "_submit", submit), without("INSERT INTO job_runs", *conditions):
+    conditions = (
+        r"tsuzuki_job_definitions\.name = \?",
+        r"tsuzuki_job_definitions\.updated_at = \?",
+    )
+    with (
+        patch.object(Runs, "_submit", submit),
+        without("INSERT INTO tsuzuki_job_runs", *conditions),
+    ):
         yield
 
 
@@ -290,7 +296,9 @@ def _still_live(connection: Any, _wanted: Any, run_ids: list[int]) -> list[Run]:
     return [run for run in runs.get_many(connection, run_ids) if not run.state.is_final]
 
 
-CONFIRMATION = r"^UPDATE job_runs SET continuation_state=\?, continuation_check_deadline_at=\? "
+CONFIRMATION = (
+    r"^UPDATE tsuzuki_job_runs SET continuation_state=\?, continuation_check_deadline_at=\? "
+)
 LIVE = r"'PENDING', 'ORPHANED', 'ASSIGNED', 'RUNNING'\)\)"
 
 _emit = events.emit
@@ -311,20 +319,20 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         name="moves ignore version and state",
         scenario="operators",
         violation=" by the |CHECK constraint",
-        broken=lambda: without(r"UPDATE job_runs SET state=\?", VERSION, STATE),
+        broken=lambda: without(r"UPDATE tsuzuki_job_runs SET state=\?", VERSION, STATE),
         guarded=False,
     ),
     BrokenGuard(
         name="moves ignore version and state, and the triggers refuse it",
         scenario="operators",
         violation="refused a statement",
-        broken=lambda: without(r"UPDATE job_runs SET state=\?", VERSION, STATE),
+        broken=lambda: without(r"UPDATE tsuzuki_job_runs SET state=\?", VERSION, STATE),
     ),
     BrokenGuard(
         name="workers end runs by id alone",
         scenario="pauses",
         violation="by the worker",
-        broken=lambda: without(r"UPDATE job_runs SET state=\w+\.", VERSION, STATE, HOLDER),
+        broken=lambda: without(r"UPDATE tsuzuki_job_runs SET state=\w+\.", VERSION, STATE, HOLDER),
         guarded=False,
     ),
     BrokenGuard(
@@ -451,7 +459,9 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         name="a run is assigned that was chosen before a bulk cancel was confirmed",
         scenario="bulk cancels",
         violation="was assigned after its bulk cancel",
-        broken=lambda: without(r"UPDATE job_runs", r"leadership\.bulk_cancels = \?"),
+        broken=lambda: without(
+            r"UPDATE tsuzuki_job_runs", r"tsuzuki_leadership\.bulk_cancels = \?"
+        ),
     ),
     BrokenGuard(
         name="runs are assigned that a bulk cancel covers",
@@ -513,7 +523,7 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         scenario="progress reports",
         violation="the progress of a run went back",
         seed=34,
-        broken=lambda: without("UPDATE job_runs SET progress", NEWER_REPORT),
+        broken=lambda: without("UPDATE tsuzuki_job_runs SET progress", NEWER_REPORT),
     ),
     BrokenGuard(
         name="a transaction leaves out a report that the worker has taken to write it",
@@ -595,7 +605,9 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         name="a lease is taken while it is held",
         scenario="crashes",
         violation="held its lease",
-        broken=lambda: without(r"UPDATE leadership", r"leadership\.lease_expires_at <= \S+ \S+\)"),
+        broken=lambda: without(
+            r"UPDATE tsuzuki_leadership", r"tsuzuki_leadership\.lease_expires_at <= \S+ \S+\)"
+        ),
     ),
     BrokenGuard(
         name="the deduplication key of an event is ignored",

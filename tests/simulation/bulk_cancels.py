@@ -12,7 +12,7 @@ from tsuzuki.model.bulk import BulkVerb
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
 from tsuzuki.services import bulk as bulk_service
-from tsuzuki.services.bulk import BulkActions, BulkView
+from tsuzuki.services.bulk import BulkActions, BulkActionView
 from tsuzuki.services.runs import Runs
 from tsuzuki.store import bulk
 from tsuzuki.store.bulk import BulkAction
@@ -36,11 +36,11 @@ COMMITS_MAX = 10
 """So often others may commit until they have started a run that a bulk cancel has read."""
 
 AUDIT_SQL = (
-    "SELECT object_id, before, actor FROM audit_log"
+    "SELECT object_id, before, actor FROM tsuzuki_audit_log"
     f" WHERE action = 'run.cancel' AND actor IN ('{WAITING_ONLY}', '{EVERYTHING}')"
 )
 CANCELED_SQL = (
-    "SELECT run_id, from_state, actor_id FROM job_run_transitions"
+    "SELECT run_id, from_state, actor_id FROM tsuzuki_job_run_transitions"
     f" WHERE to_state = 'CANCELED' AND actor_id IN ('{WAITING_ONLY}', '{EVERYTHING}')"
 )
 
@@ -73,7 +73,7 @@ class BulkCancels:
         view = self._confirm(self._everything, frozenset())
         self._freeze(view, frozenset({RunState.PENDING, RunState.RUNNING}))
 
-    def _confirm(self, actions: BulkActions, states: frozenset[RunState]) -> BulkView:
+    def _confirm(self, actions: BulkActions, states: frozenset[RunState]) -> BulkActionView:
         wanted = RunFilter(job_names=frozenset({"asked", "keyed"}), states=states)
         preview = actions.preview(BulkVerb.CANCEL, wanted)
         self._world.log(f"a bulk cancel of {preview.action.matched} runs is confirmed")
@@ -81,7 +81,7 @@ class BulkCancels:
         self._world.coverage["a bulk cancel was confirmed"] += 1
         return view
 
-    def _freeze(self, view: BulkView, states: frozenset[RunState]) -> None:
+    def _freeze(self, view: BulkActionView, states: frozenset[RunState]) -> None:
         """From now on what it covers is not assigned, and soon it is canceled."""
         world = self._world
         for run_id, run in world.invariants.runs.items():

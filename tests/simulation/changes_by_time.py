@@ -12,7 +12,7 @@ from unittest.mock import patch
 from sqlalchemy import BigInteger, Connection, bindparam, select, tuple_
 
 from tsuzuki.store.runs import changes
-from tsuzuki.store.runs.changes import FIRST, Key, Page, Position
+from tsuzuki.store.runs.changes import FIRST, ChangesPage, Key, Position
 from tsuzuki.store.schema.tables import job_run_transitions
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.prepared import execute
@@ -61,7 +61,7 @@ def _after(key: Key) -> Position:
     return Position(oldest=key.at, key=key)
 
 
-def _between(connection: Connection, known: Position, until: Position, limit: int) -> Page:
+def _between(connection: Connection, known: Position, until: Position, limit: int) -> ChangesPage:
     values = {
         "after_at": known.key.at,
         "after_seq": known.key.run_id,
@@ -73,5 +73,5 @@ def _between(connection: Connection, known: Position, until: Position, limit: in
     numbers = [row.pop("seq") for row in rows]
     found = [changes._change(row) for row in rows]
     if len(found) < limit:
-        return Page(found, until, more=False)
-    return Page(found, _after(Key(found[-1].transition.at, numbers[-1], 0)), more=True)
+        return ChangesPage(found, until, more=False)
+    return ChangesPage(found, _after(Key(found[-1].transition.at, numbers[-1], 0)), more=True)

@@ -14,7 +14,7 @@ from simulation.scheduler import GreenletExit
 from simulation.violations import InvariantViolated
 from tsuzuki.model.errors import TsuzukiError, Unreachable
 from tsuzuki.store.sql.autocommit import AutocommitConnection
-from tsuzuki.store.sql.database import Connection, Database, Use
+from tsuzuki.store.sql.database import Connection, ConnectionUse, Database
 from tsuzuki.store.sql.driver_errors import translate_errors
 from tsuzuki.store.sql.write_hold import LockUser
 
@@ -76,7 +76,7 @@ class ClientDatabase(Database):
     def adopt(self, connection: Connection) -> None:
         """The shared connection has the database's clock."""
 
-    def used_for(self, use: Use) -> AbstractContextManager[None]:
+    def used_for(self, use: ConnectionUse) -> AbstractContextManager[None]:
         """All share one connection."""
         return nullcontext()
 

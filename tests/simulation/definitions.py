@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 CHANGES_SQL = "SELECT seq, job_id, changed_at, is_deleted FROM sim_definitions WHERE seq > ?"
 TIMED_RUNS_SQL = (
-    "SELECT scheduled_for, covers_ticks, covers_until FROM job_runs"
+    "SELECT scheduled_for, covers_ticks, covers_until FROM tsuzuki_job_runs"
     " WHERE job_definition_id = ? AND trigger = 'time' ORDER BY scheduled_for"
 )
 
@@ -76,7 +76,7 @@ class Definitions:
     def is_present(self, job_id: int) -> bool:
         """Whether the job was not removed."""
         found = self._raw.execute(
-            "SELECT deleted_at IS NULL FROM job_definitions WHERE id = ?", (job_id,)
+            "SELECT deleted_at IS NULL FROM tsuzuki_job_definitions WHERE id = ?", (job_id,)
         )
         return bool(found.fetchone()[0])
 
@@ -123,7 +123,7 @@ class Definitions:
 
     def _planned(self, job_id: int) -> str:
         found = self._raw.execute(
-            "SELECT planned_until FROM job_definitions WHERE id = ?", (job_id,)
+            "SELECT planned_until FROM tsuzuki_job_definitions WHERE id = ?", (job_id,)
         )
         return str(found.fetchone()[0])
 

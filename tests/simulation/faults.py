@@ -11,7 +11,7 @@ from simulation.foreground import ForegroundCommand
 from simulation.jobs import TAG
 from simulation.node import Node
 from simulation.violations import InvariantViolated
-from tsuzuki.engine.role import Role
+from tsuzuki.engine.role import ProcessRole
 
 if TYPE_CHECKING:
     from simulation.world import World
@@ -35,11 +35,11 @@ they find less."""
 REPLY_SECONDS = 1.2
 """How long a slow reply takes: meanwhile a worker that runs something polls, and a lease stays valid."""
 
-BOTH = Role(capacity=4)
-LEADS = Role(work=False)
-WORKS = Role(lead=False, capacity=4)
-TAGGED = Role(capacity=2, tags=frozenset({TAG}))
-NARROW = Role(capacity=1)
+BOTH = ProcessRole(capacity=4)
+LEADS = ProcessRole(work=False)
+WORKS = ProcessRole(lead=False, capacity=4)
+TAGGED = ProcessRole(capacity=2, tags=frozenset({TAG}))
+NARROW = ProcessRole(capacity=1)
 """With more work than slots: what ends is replaced in the same commit."""
 
 
@@ -51,7 +51,7 @@ class Scenario:
     faults: Mapping[str, int]
     every_seconds: float = 0.7
     fault_seconds: tuple[float, ...] = LONG
-    roles: tuple[Role, ...] = (BOTH, BOTH)
+    roles: tuple[ProcessRole, ...] = (BOTH, BOTH)
     programs: tuple[str | None, ...] = ()
     """The program of each process, which jobs may need; without them every process can execute every job."""
     machines: tuple[int, ...] = ()
@@ -155,7 +155,7 @@ class FaultInjector:
 
     def crash_all(self) -> None:
         """All processes at once, if all of them were heard."""
-        heard = "SELECT count(*) FROM workers WHERE state = 'ATTACHED' AND heartbeat_at > tsuzuki_now(-3)"
+        heard = "SELECT count(*) FROM tsuzuki_workers WHERE state = 'ATTACHED' AND heartbeat_at > tsuzuki_now(-3)"
         (count,) = self._world.store.raw.execute(heard).fetchone()
         if count == len(self._world.nodes):
             for node in self._world.nodes:

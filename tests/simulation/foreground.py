@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from simulation.client import Client
 from simulation.node import Node
 from tsuzuki.engine.process import Engine
-from tsuzuki.engine.role import Role
+from tsuzuki.engine.role import ProcessRole
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.local_engine import Functions, LocalEngine
@@ -81,7 +81,7 @@ class ForegroundCommand(Client):
     def _is_live(self, run_id: int) -> bool:
         return not self.world.faults_ended and not self.world.invariants.runs[run_id].state.is_final
 
-    def _build(self, role: Role, _functions: Functions) -> Engine:
+    def _build(self, role: ProcessRole, _functions: Functions) -> Engine:
         node = Node(self.world, f"{self.name}.{len(self._nodes) + 1}", role)
         node.only_job = JOB
         node.was_drained = True  # it leaves when its run has ended

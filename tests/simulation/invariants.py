@@ -47,7 +47,7 @@ LeadershipRow = tuple[int, str | None, str]
 LAST_SEEN_SQL = (
     "SELECT epoch, holder, lease_expires_at, (SELECT coalesce(max(seq), 0) FROM sim_changes),"
     " (SELECT coalesce(max(id), 0) FROM sim_rows),"
-    " (SELECT max(seq) FROM sim_definitions) FROM leadership"
+    " (SELECT max(seq) FROM sim_definitions) FROM tsuzuki_leadership"
 )
 CHANGES_SQL = (
     "SELECT seq, run_id, before_state, state, before_version, version, moved_as, moved_by,"
@@ -178,7 +178,7 @@ class Invariants:
     def _on_created(self, run_id: int) -> str:
         job_id, trigger, tick, key, concurrency_key, retry_of = self._raw.execute(
             "SELECT job_definition_id, trigger, scheduled_for, idempotency_key, concurrency_key,"
-            " retry_of FROM job_runs WHERE id = ?",
+            " retry_of FROM tsuzuki_job_runs WHERE id = ?",
             (run_id,),
         ).fetchone()
         self.runs[run_id] = ObservedRun(job_id=job_id, key=concurrency_key)
@@ -253,7 +253,7 @@ class Invariants:
             "SELECT w.id, w.run_id, r.state = 'RUNNING' AND r.version = w.version"
             " AND r.assigned_worker_id = w.worker_id AND r.leader_epoch = w.epoch,"
             " w.page, coalesce(r.progress_processed, -1)"
-            " FROM sim_rows w JOIN job_runs r ON r.id = w.run_id WHERE w.id > ?",
+            " FROM sim_rows w JOIN tsuzuki_job_runs r ON r.id = w.run_id WHERE w.id > ?",
             (self._rows_seen,),
         ).fetchall()
         for row_id, run_id, is_right, page, processed in rows:

@@ -13,7 +13,7 @@ from tsuzuki.engine.leader.leader import LeaderRound
 from tsuzuki.engine.loop import Loop
 from tsuzuki.engine.metrics import Metrics
 from tsuzuki.engine.process import Engine
-from tsuzuki.engine.role import Role
+from tsuzuki.engine.role import ProcessRole
 from tsuzuki.engine.worker.identity import WorkerIdentity
 from tsuzuki.engine.worker.step import WorkerStep
 from tsuzuki.model.abilities import Abilities
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 class Node(Client):
     def __init__(
-        self, world: "World", name: str, role: Role, *, program: str | None = None
+        self, world: "World", name: str, role: ProcessRole, *, program: str | None = None
     ) -> None:
         super().__init__(world, name)
         self.program = program

@@ -1,4 +1,4 @@
-"""Operators and programs: they call the same services as every face, over a faulty connection too."""
+"""Operators and programs: they call the same services as every interface, over a faulty connection too."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -124,7 +124,7 @@ def _remove_schedules(world: "World") -> None:
     """Otherwise new runs would never end. Ticks planned until now are still checked."""
     world.definitions.close()
     world.store.raw.execute(
-        "UPDATE job_definitions SET schedule = NULL, version = version + 1 WHERE schedule IS NOT NULL"
+        "UPDATE tsuzuki_job_definitions SET schedule = NULL, version = version + 1 WHERE schedule IS NOT NULL"
     )
 
 
@@ -138,19 +138,17 @@ def _unfinished(world: "World") -> Iterator[str]:
             yield f"{node.name} still executes"
         elif node.is_wanted and not node.takes_work:
             yield f"{node.name} accepts no runs, and was not asked to stop"
-    events = "SELECT id FROM events WHERE processed_at IS NULL"
+    events = "SELECT id FROM tsuzuki_events WHERE processed_at IS NULL"
     yield from (f"event {row[0]} waits" for row in world.store.raw.execute(events))
 
 
 def _check_history(world: "World") -> None:
     raw = world.store.raw
-    rows = raw.execute("SELECT id, state, version FROM job_runs").fetchall()
+    rows = raw.execute("SELECT id, state, version FROM tsuzuki_job_runs").fetchall()
     seen = {run_id: (run.state.value, run.version) for run_id, run in world.invariants.runs.items()}
     if {run_id: (state, version) for run_id, state, version in rows} != seen:
         raise InvariantViolated("the runs differ from their recorded changes")
-    history = (
-        "SELECT run_id, version, from_state, to_state, actor, actor_id FROM job_run_transitions"
-    )
+    history = "SELECT run_id, version, from_state, to_state, actor, actor_id FROM tsuzuki_job_run_transitions"
     changes = {
         (run_id, version, before, state, actor, actor_id)
         for row in raw.execute(CHANGES_SQL, (0,))
@@ -169,7 +167,9 @@ def _check_confirmed(world: "World") -> None:
     for run_id in ledger.canceled:
         if runs[run_id].state is not RunState.CANCELED:
             raise InvariantViolated(f"run {run_id} was canceled and is {runs[run_id].state}")
-    retries = dict(raw.execute("SELECT retry_of, id FROM job_runs WHERE retry_of IS NOT NULL"))
+    retries = dict(
+        raw.execute("SELECT retry_of, id FROM tsuzuki_job_runs WHERE retry_of IS NOT NULL")
+    )
     if not ledger.retries.items() <= retries.items():
         raise InvariantViolated("a retry was confirmed to an operator and is not stored")
     rows = {row[0] for row in raw.execute("SELECT id FROM sim_rows")}
@@ -178,7 +178,7 @@ def _check_confirmed(world: "World") -> None:
     listeners = sum(spec.on_event is not None for spec in JOBS)
     started = dict(
         raw.execute(
-            "SELECT event_id, count(*) FROM job_runs WHERE trigger = 'event' GROUP BY event_id"
+            "SELECT event_id, count(*) FROM tsuzuki_job_runs WHERE trigger = 'event' GROUP BY event_id"
         )
     )
     for event_id in ledger.events:
@@ -189,11 +189,11 @@ def _check_confirmed(world: "World") -> None:
 def _check_retries(world: "World") -> None:
     """A run that ends while its cancel is requested, by an operator or by the leader, is not retried."""
     raw = world.store.raw
-    retried = {row[0] for row in raw.execute("SELECT retry_of FROM job_runs")}
+    retried = {row[0] for row in raw.execute("SELECT retry_of FROM tsuzuki_job_runs")}
     requested = {row[0] for row in raw.execute("SELECT run_id FROM sim_cancel_requests")}
     for run_id, job_id, state, reason, retries_used, counted, free in raw.execute(
         "SELECT id, job_definition_id, state, reason, retries_used, losses, losses_free"
-        " FROM job_runs WHERE state IN ('FAILED', 'TIMED_OUT')"
+        " FROM tsuzuki_job_runs WHERE state IN ('FAILED', 'TIMED_OUT')"
     ):
         retry = decide_retry(
             world.definitions.specs[job_id].retry,

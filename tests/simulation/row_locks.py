@@ -25,7 +25,7 @@ SKIPS = "/* skip locked */"
 POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 LOCKS_SQL = """
-CREATE TRIGGER sim_lock BEFORE UPDATE ON job_runs WHEN sim_lock(OLD.id) BEGIN
+CREATE TRIGGER sim_lock BEFORE UPDATE ON tsuzuki_job_runs WHEN sim_lock(OLD.id) BEGIN
     SELECT CASE sim_lock(OLD.id)
         WHEN 1 THEN RAISE(IGNORE)
         WHEN 2 THEN RAISE(ABORT, 'it waits for a row that a handler holds')

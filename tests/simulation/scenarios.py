@@ -329,9 +329,10 @@ def scenario_named(name: str) -> Scenario:
     return next(scenario for scenario in (*SCENARIOS, *NAMED) if scenario.name == name)
 
 
-def seeds_of(name: str, count: int) -> range:
-    """The first `count` seeds of this scenario."""
+def seeds_of(name: str, count: int, *, first: int = 0) -> range:
+    """`count` seeds of this scenario, after the first `first` ones."""
     if any(scenario.name == name for scenario in NAMED):
-        return range(count)
+        return range(first, first + count)
     place = [scenario.name for scenario in SCENARIOS].index(name)
-    return range(place, place + count * len(SCENARIOS), len(SCENARIOS))
+    start = place + first * len(SCENARIOS)
+    return range(start, start + count * len(SCENARIOS), len(SCENARIOS))

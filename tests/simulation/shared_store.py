@@ -37,33 +37,33 @@ CREATE TABLE sim_changes (
     version INTEGER, moved_as TEXT, moved_by TEXT, epoch INTEGER, reason TEXT, worker_id TEXT
 );
 CREATE TABLE sim_continuations (run_id INTEGER, is_confirmed INTEGER);
-CREATE TRIGGER sim_continuation AFTER UPDATE OF continuation_state ON job_runs
+CREATE TRIGGER sim_continuation AFTER UPDATE OF continuation_state ON tsuzuki_job_runs
 WHEN NEW.state = 'RUNNING' AND OLD.continuation_state <> NEW.continuation_state BEGIN
     INSERT INTO sim_continuations VALUES (NEW.id, NEW.continuation_state = 'NONE');
 END;
 CREATE TABLE sim_cancel_requests (run_id INTEGER);
-CREATE TRIGGER sim_cancel_request AFTER INSERT ON run_cancel_requests
-WHEN (SELECT finished_at IS NULL FROM job_runs WHERE id = NEW.run_id) BEGIN
+CREATE TRIGGER sim_cancel_request AFTER INSERT ON tsuzuki_run_cancel_requests
+WHEN (SELECT finished_at IS NULL FROM tsuzuki_job_runs WHERE id = NEW.run_id) BEGIN
     INSERT INTO sim_cancel_requests VALUES (NEW.run_id);
 END;
 CREATE TABLE sim_definitions (
     seq INTEGER PRIMARY KEY, job_id INTEGER, changed_at TEXT, is_deleted INTEGER
 );
-CREATE TRIGGER sim_definition AFTER UPDATE OF version ON job_definitions BEGIN
+CREATE TRIGGER sim_definition AFTER UPDATE OF version ON tsuzuki_job_definitions BEGIN
     INSERT INTO sim_definitions (job_id, changed_at, is_deleted)
     VALUES (NEW.id, NEW.updated_at, NEW.deleted_at IS NOT NULL);
 END;
-CREATE TRIGGER sim_new_definition AFTER INSERT ON job_definitions BEGIN
+CREATE TRIGGER sim_new_definition AFTER INSERT ON tsuzuki_job_definitions BEGIN
     INSERT INTO sim_definitions (job_id, changed_at, is_deleted) VALUES (NEW.id, NEW.updated_at, 0);
 END;
-CREATE TRIGGER sim_progress AFTER UPDATE OF progress_processed ON job_runs
+CREATE TRIGGER sim_progress AFTER UPDATE OF progress_processed ON tsuzuki_job_runs
 WHEN NEW.progress_processed < OLD.progress_processed BEGIN
     SELECT RAISE(ABORT, 'the progress of a run went back');
 END;
-CREATE TRIGGER sim_created AFTER INSERT ON job_runs BEGIN
+CREATE TRIGGER sim_created AFTER INSERT ON tsuzuki_job_runs BEGIN
     INSERT INTO sim_changes (run_id, state, version) VALUES (NEW.id, NEW.state, NEW.version);
 END;
-CREATE TRIGGER sim_move AFTER UPDATE OF state, version ON job_runs
+CREATE TRIGGER sim_move AFTER UPDATE OF state, version ON tsuzuki_job_runs
 WHEN OLD.state <> NEW.state OR OLD.version <> NEW.version BEGIN
     INSERT INTO sim_changes (run_id, before_state, state, before_version, version, moved_as, moved_by,
                              epoch, reason, worker_id)
@@ -105,10 +105,12 @@ class SharedStore:
         self.raw.execute("ROLLBACK")
         self.raw.execute("BEGIN")
         kept = ", ".join(map(str, sorted(scheduled)))
-        self.raw.execute(f"UPDATE job_definitions SET schedule = NULL WHERE id NOT IN ({kept})")
+        self.raw.execute(
+            f"UPDATE tsuzuki_job_definitions SET schedule = NULL WHERE id NOT IN ({kept})"
+        )
         for key, value in settings.items():
             self.raw.execute(
-                "UPDATE settings SET value = ? WHERE key = ?", (json.dumps(value), key)
+                "UPDATE tsuzuki_settings SET value = ? WHERE key = ?", (json.dumps(value), key)
             )
         if not guarded:
             self._drop_guards()
@@ -168,7 +170,7 @@ class SharedStore:
     def _drop_guards(self) -> None:
         guards = self.raw.execute(
             "SELECT name FROM sqlite_master WHERE type = 'trigger' AND name NOT LIKE 'sim_%'"
-            " AND name NOT LIKE 'job_runs_history%'"
+            " AND name NOT LIKE 'tsuzuki_job_runs_history%'"
         ).fetchall()
         for (name,) in guards:
             self.raw.execute(f"DROP TRIGGER {name}")

@@ -11,18 +11,18 @@ LATER_SECONDS = timedelta(hours=1, minutes=6).total_seconds()
 
 NEWEST_SQL = """
 SELECT max(at) FROM (
-    SELECT max(at) AS at FROM job_run_transitions UNION ALL
-    SELECT max(scheduled_for) FROM job_runs UNION ALL SELECT max(created_at) FROM events
+    SELECT max(at) AS at FROM tsuzuki_job_run_transitions UNION ALL
+    SELECT max(scheduled_for) FROM tsuzuki_job_runs UNION ALL SELECT max(created_at) FROM tsuzuki_events
 )
 """
 ENDED_SQL = """
 SELECT substr(t.at, 1, 13), r.job_definition_id, t.to_state, count(*)
-FROM job_run_transitions AS t JOIN job_runs AS r ON r.id = t.run_id
+FROM tsuzuki_job_run_transitions AS t JOIN tsuzuki_job_runs AS r ON r.id = t.run_id
 WHERE t.to_state IN ('SUCCEEDED', 'FAILED', 'TIMED_OUT', 'CANCELED') GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 COUNTED_SQL = """
 SELECT substr(hour, 1, 13), job_definition_id, outcome, sum(runs)
-FROM run_hours GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+FROM tsuzuki_run_hours GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
 

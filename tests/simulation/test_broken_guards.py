@@ -8,6 +8,8 @@ from simulation.broken_guards import BROKEN_GUARDS, BrokenGuard
 from simulation.scenarios import scenario_named, seeds_of
 from simulation.world import simulate
 
+pytestmark = pytest.mark.slow
+
 SEEDS_MAX = 60
 
 

@@ -9,6 +9,8 @@ from simulation.broken_guards import LEADER, LEADER_WRITES, without
 from simulation.faults import BOTH, Scenario
 from simulation.world import simulate
 
+pytestmark = pytest.mark.slow
+
 FAILOVERS = Scenario(
     name="failovers",
     faults={"lose_next_term": 3, "stop": 1, "pause": 1},

@@ -11,6 +11,8 @@ from simulation.faults import BOTH, WORKS, Scenario
 from simulation.shared_store import shared_store
 from simulation.world import simulate
 
+pytestmark = pytest.mark.slow
+
 OUTAGES = Scenario(
     name="outages",
     faults={"disconnect_all": 2, "crash_all": 4, "stop": 1},
@@ -33,15 +35,15 @@ ONE_LOSS = {"max_orphans": 1}
 """So that a second loss that counts is paid for."""
 
 PAID_FOR = """
-    SELECT lost.id, lost.reason FROM job_runs AS lost
-    LEFT JOIN job_runs AS retry ON retry.retry_of = lost.id
+    SELECT lost.id, lost.reason FROM tsuzuki_job_runs AS lost
+    LEFT JOIN tsuzuki_job_runs AS retry ON retry.retry_of = lost.id
     WHERE lost.state = 'FAILED'
         AND lost.reason IN ('worker_lost', 'not_confirmed', 'worker_shutdown', 'orphan_limit')
         AND (retry.id IS NULL OR retry.retries_used > lost.retries_used)
 """
 """Losses after which the run was given up, or repeated at the cost of one of its retries."""
 
-LOST_FOUR_TIMES = "SELECT count(*) FROM job_runs WHERE losses + losses_free >= 4"
+LOST_FOUR_TIMES = "SELECT count(*) FROM tsuzuki_job_runs WHERE losses + losses_free >= 4"
 
 
 @pytest.mark.timeout(300)

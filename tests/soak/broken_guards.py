@@ -19,7 +19,7 @@ from tsuzuki.collectors.commits import branch
 from tsuzuki.collectors.commits.queries import pages
 from tsuzuki.collectors.feeds.channels.mastodon import MastodonChannel
 from tsuzuki.collectors.feeds.channels.protocol import Outgoing, Sent
-from tsuzuki.collectors.feeds.posting.posting import Posting
+from tsuzuki.collectors.feeds.posting.posting import RunPosting
 from tsuzuki.collectors.feeds.queries import steps
 from tsuzuki.outward.errors import SourceUnavailable
 from tsuzuki.outward.outbox import Outbox, OutboxState
@@ -77,15 +77,15 @@ def repeat_mails() -> None:
 def pay_twice() -> None:
     """What a model answered in an earlier run is not looked up. A run fails between an answer and its post, once in
     each process."""
-    intend, failed = Posting.intend, []
+    intend, failed = RunPosting.intend, []
 
-    def fail_first(posting: Posting, *about: Any, **more: Any) -> Any:
+    def fail_first(posting: RunPosting, *about: Any, **more: Any) -> Any:
         if failed:
             return intend(posting, *about, **more)
         failed.append(more)
         raise SourceUnavailable("cut off behind the answer")
 
-    _patch(Posting, "intend", fail_first)
+    _patch(RunPosting, "intend", fail_first)
     _patch(steps, "of_item", lambda _connection, _item_id: [])
 
 

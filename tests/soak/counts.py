@@ -11,7 +11,7 @@ from sqlalchemy import TextClause, text
 
 from soak.outside import Outside
 from support import git_oracle
-from tsuzuki.collectors.feeds.tables import Step
+from tsuzuki.collectors.feeds.tables import PreparationStep
 from tsuzuki.store.sql.database import Database
 
 COMMITS = text(
@@ -20,30 +20,34 @@ COMMITS = text(
 )
 PARENTS = text(
     "SELECT p.name, c.commit_sha, c.parents"
-    " FROM commit_parents c JOIN projects p ON p.project_id = c.project_id"
+    " FROM tsuzuki_commit_parents c JOIN projects p ON p.project_id = c.project_id"
 )
 SUMS = "p.name, CAST(sum(c.commits) AS INTEGER), CAST(sum(c.additions) AS INTEGER), CAST(sum(c.deletions) AS INTEGER)"
 TOTALS = {
     "commits by month": text(
-        f"SELECT {SUMS} FROM commit_totals c"
+        f"SELECT {SUMS} FROM tsuzuki_commit_totals c"
         " JOIN projects p ON p.project_id = c.project_id GROUP BY p.name"
     ),
     "commits by day": text(
-        f"SELECT {SUMS} FROM commit_days c JOIN commit_authors a ON a.author_id = c.author_id"
+        f"SELECT {SUMS} FROM tsuzuki_commit_days c JOIN tsuzuki_commit_authors a ON a.author_id = c.author_id"
         " JOIN projects p ON p.project_id = a.project_id GROUP BY p.name"
     ),
 }
 BOOKS = text(
     "SELECT f.list_index, b.volume_id, b.title"
-    " FROM book_finds f JOIN books b ON b.volume_id = f.volume_id"
+    " FROM tsuzuki_book_finds f JOIN tsuzuki_books b ON b.volume_id = f.volume_id"
 )
-MAILS = text("SELECT message_id FROM book_mails")
-PAID = text("SELECT item_id, step FROM item_steps WHERE is_paid")
-CALLS = text("SELECT count(*) FROM item_steps WHERE model IS NOT NULL")
-PAID_STEPS = (Step.SCREENING, Step.SUMMARY)
+MAILS = text("SELECT message_id FROM tsuzuki_book_mails")
+PAID = text("SELECT item_id, step FROM tsuzuki_item_steps WHERE is_paid")
+CALLS = text("SELECT count(*) FROM tsuzuki_item_steps WHERE model IS NOT NULL")
+PAID_STEPS = (PreparationStep.SCREENING, PreparationStep.SUMMARY)
 OPEN = {
-    "posts that are not sent": text("SELECT count(*) FROM feed_posts WHERE state <> 'sent'"),
-    "mails that are not sent": text("SELECT count(*) FROM book_mails WHERE state <> 'sent'"),
+    "posts that are not sent": text(
+        "SELECT count(*) FROM tsuzuki_feed_posts WHERE state <> 'sent'"
+    ),
+    "mails that are not sent": text(
+        "SELECT count(*) FROM tsuzuki_book_mails WHERE state <> 'sent'"
+    ),
 }
 
 

@@ -8,7 +8,7 @@ from soak.nodes import Node
 from soak.outside import Outside
 from support.daemons import eventually
 from support.load import Load
-from tsuzuki.collectors.books.sandbox.smtp import Step
+from tsuzuki.collectors.books.sandbox.smtp import SmtpStep
 from tsuzuki.collectors.feeds.sandbox.mastodon import WriteCase
 
 RUNS = 60
@@ -17,7 +17,7 @@ RUNS = 60
 def arm(guard: BrokenGuard, outside: Outside) -> None:
     """Before the faults: what is met by the first that comes."""
     if guard is BrokenGuard.MAILS:
-        outside.mail.fail_at(Step.ANSWER)
+        outside.mail.fail_at(SmtpStep.ANSWER)
 
 
 def meet(guard: BrokenGuard, outside: Outside, nodes: Sequence[Node], load: Load) -> None:

@@ -14,7 +14,7 @@ from support.proxy import Proxy
 from support.redis_server import RedisServer
 from tsuzuki.collectors.feeds.sandbox.gemini.cases import GeminiCase
 from tsuzuki.collectors.feeds.sandbox.mastodon import WriteCase
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 
 Act = Callable[[], None]
 
@@ -33,7 +33,12 @@ MODEL_CASES = (
     GeminiCase.REPLY_LOST,
     GeminiCase.REQUEST_LOST,
 )
-HTTP_FAULTS = (FaultKind.CUT, FaultKind.RESET, FaultKind.HTML, FaultKind.ANSWER)
+HTTP_FAULTS = (
+    StandInFaultKind.CUT,
+    StandInFaultKind.RESET,
+    StandInFaultKind.HTML,
+    StandInFaultKind.ANSWER,
+)
 WEIGHTS = {
     "kill": 6,
     "kill node": 3,
@@ -208,7 +213,7 @@ class Hazards:
         name = self.chance.choice([*self.outside.servers])
         how, times = self.chance.choice(HTTP_FAULTS), self.chance.randrange(1, 4)
         # A cut after the server has acted is a lost answer, and HTML is what a broken gateway sends.
-        fault = Fault(kind=how, status=503, times=times)
+        fault = StandInFault(kind=how, status=503, times=times)
         server = self.outside.servers[name]
         return Hazard(
             kind=kind, target=f"errors {name}", start=lambda: server.faults.add(fault), end=nothing

@@ -14,7 +14,7 @@ from tsuzuki.collectors.books.sandbox.smtp import MailServer
 from tsuzuki.collectors.commits.sandbox.gitlab import TOKEN as GITLAB_TOKEN
 from tsuzuki.collectors.commits.sandbox.gitlab import gitlab
 from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import RepositoryBuilder
-from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Feed, FeedSite, Page
+from tsuzuki.collectors.feeds.sandbox.feed_site import Article, ArticlePage, Feed, FeedSite
 from tsuzuki.collectors.feeds.sandbox.gemini import KEY, Gemini
 from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN as MASTODON_TOKEN
 from tsuzuki.collectors.feeds.sandbox.mastodon import Mastodon, mastodon
@@ -115,8 +115,8 @@ class Outside:
         title = f"Bridge {self.made['article']} opens"
         body = f"{title}. The mayor came, and so did many people.".encode()
         # Plain text needs no process that reads documents; one in twenty does.
-        plain = Page(body=body, content_type="text/plain")
-        page = plain if self.chance.random() < 0.95 else Page()
+        plain = ArticlePage(body=body, content_type="text/plain")
+        page = plain if self.chance.random() < 0.95 else ArticlePage()
         article = Article(title=title, text=body.decode(), page=page)
         self.site.add_article(self.chance.choice(FEEDS), article)
 

@@ -13,7 +13,9 @@ from soak.outside import Outside
 from tsuzuki.store.sql.database import Database
 
 RAISED = 1_000_000
-FOLLOW_UPS = text("SELECT count(*) FROM job_runs WHERE idempotency_key LIKE 'books-quota:%'")
+FOLLOW_UPS = text(
+    "SELECT count(*) FROM tsuzuki_job_runs WHERE idempotency_key LIKE 'books-quota:%'"
+)
 """A run that stops for the quota asks for one at the moment when it is renewed."""
 
 

@@ -140,8 +140,10 @@ def test_events_are_listed_newest_first_by_pages(database: Database) -> None:
 
 
 MANY = 5_000
-UNPROCESSED = "SELECT id FROM events WHERE processed_at IS NULL ORDER BY created_at LIMIT 10"
-BY_KEY = "SELECT id FROM events WHERE dedupe_key = 'key 7'"
+UNPROCESSED = (
+    "SELECT id FROM tsuzuki_events WHERE processed_at IS NULL ORDER BY created_at LIMIT 10"
+)
+BY_KEY = "SELECT id FROM tsuzuki_events WHERE dedupe_key = 'key 7'"
 
 
 def test_queries_in_the_words_of_the_design_use_the_indexes_of_events(database: Database) -> None:
@@ -162,8 +164,10 @@ def test_queries_in_the_words_of_the_design_use_the_indexes_of_events(database: 
         with last_sent(connection) as sent:
             assert len(events.unprocessed(connection, limit=5)) == 5
         for query in (sent[-1], Sent(UNPROCESSED, ())):
-            (way,) = ways_to(connection, "events", query)
-            assert "ix_events_processed_at_created_at" in way
-        (way,) = ways_to(connection, "events", Sent(BY_KEY, ()))
-        of_keys = "(dedupe_key=?)" if database.is_sqlite else "uq_events_dedupe_key_event_type"
+            (way,) = ways_to(connection, "tsuzuki_events", query)
+            assert "tsuzuki_ix_events_processed_at_created_at" in way
+        (way,) = ways_to(connection, "tsuzuki_events", Sent(BY_KEY, ()))
+        of_keys = (
+            "(dedupe_key=?)" if database.is_sqlite else "tsuzuki_uq_events_dedupe_key_event_type"
+        )
         assert of_keys in way

@@ -32,8 +32,8 @@ def test_the_check_finds_history_and_logs_without_their_run(database: Database) 
     run_in_state(database, RunState.RUNNING, term)
     assert all(finding.is_ok for finding in inspect_database(database))
     line = "(run_id, seq, at, stream, body) VALUES (4711, 1, '2026-03-01T13:00:00Z', 'out', 'x')"
-    raw_statements.send(database, text(f"INSERT INTO job_run_logs {line}"))
-    without_guards(database, f"DELETE FROM job_runs WHERE id = {deleted.id}")
+    raw_statements.send(database, text(f"INSERT INTO tsuzuki_job_run_logs {line}"))
+    without_guards(database, f"DELETE FROM tsuzuki_job_runs WHERE id = {deleted.id}")
     broken = {finding.subject: finding for finding in inspect_database(database)}
     assert [subject for subject, finding in broken.items() if not finding.is_ok] == ["runs"]
     problem = broken["runs"].problem or ""

@@ -36,7 +36,7 @@ LISTS: dict[str, Callable[[Connection], Any]] = {
     "hours by job": lambda c: rollups.sums_by_job(c, SINCE, UNTIL),
     "hours of a job": lambda c: rollups.hours_of_job(c, [SINCE, UNTIL], 7),
 }
-TABLES = ("run_failures", "events", "audit_log", "run_hours")
+TABLES = ("tsuzuki_run_failures", "events", "tsuzuki_audit_log", "tsuzuki_run_hours")
 
 
 @pytest.fixture
@@ -57,16 +57,16 @@ def crowded(database: Database) -> Database:
         "n * interval '1 second'", "n / 20 * interval '1 hour'"
     )
     statements = [
-        f"INSERT INTO failure_groups (id, signature) SELECT 'group-' || n, '' FROM {numbers}"
+        f"INSERT INTO tsuzuki_failure_groups (id, signature) SELECT 'group-' || n, '' FROM {numbers}"
         " WHERE n <= 50",
-        "INSERT INTO run_failures (run_id, group_id, job_definition_id, failed_at)"
+        "INSERT INTO tsuzuki_run_failures (run_id, group_id, job_definition_id, failed_at)"
         f" SELECT n, 'group-' || (n % 50 + 1), n % 9, {at} FROM {numbers}",
-        "INSERT INTO events (event_type, payload, created_at)"
+        "INSERT INTO tsuzuki_events (event_type, payload, created_at)"
         f" SELECT 'type-' || (n % 500), '{{}}', {at} FROM {numbers}",
-        "INSERT INTO audit_log (at, actor, action, object_type, object_id) SELECT"
+        "INSERT INTO tsuzuki_audit_log (at, actor, action, object_type, object_id) SELECT"
         f" {at}, 'actor-' || (n % 500), 'a', CASE WHEN n % 900 = 0 THEN 'job' ELSE 'run' END,"
         f" CAST(n AS text) FROM {numbers}",
-        "INSERT INTO run_hours (hour, job_definition_id, outcome, bucket, runs, seconds)"
+        "INSERT INTO tsuzuki_run_hours (hour, job_definition_id, outcome, bucket, runs, seconds)"
         f" SELECT {hour}, n % 20, 'SUCCEEDED', 1, 1, 1.0 FROM {numbers}",
         "ANALYZE",
     ]

@@ -14,7 +14,7 @@ from support.dialects import only_on_postgresql
 from support.factories import WORKER, add_worker, run_in_state, take_lead
 from support.moving_clock import MovingClock
 from support.threads import in_background
-from tsuzuki.model.run import RunRef, Started
+from tsuzuki.model.run import RunRef, StartedRun
 from tsuzuki.model.states import RunState
 from tsuzuki.store import logs
 from tsuzuki.store.leadership import Term
@@ -33,13 +33,13 @@ def term(database: Database) -> Term:
     return take_lead(database)
 
 
-def running(database: Database, term: Term) -> Started:
+def running(database: Database, term: Term) -> StartedRun:
     run = run_in_state(database, RunState.RUNNING, term)
-    return Started(id=run.id, version=run.version, epoch=term.epoch)
+    return StartedRun(id=run.id, version=run.version, epoch=term.epoch)
 
 
 def write(
-    database: Database, run: Started, bodies: Iterable[str], *, first: int = 1
+    database: Database, run: StartedRun, bodies: Iterable[str], *, first: int = 1
 ) -> list[LogLine]:
     at = database.clock.now()
     lines = [
@@ -51,17 +51,17 @@ def write(
     return lines
 
 
-def cancel(connection: Connection, run: Started) -> bool:
+def cancel(connection: Connection, run: StartedRun) -> bool:
     ref = RunRef(id=run.id, version=run.version)
     return bool(moves.cancel(connection, operator="me", runs=[ref]))
 
 
-def end(database: Database, run: Started) -> None:
+def end(database: Database, run: StartedRun) -> None:
     with database.write() as connection:
         assert cancel(connection, run)
 
 
-def append(connection: Connection, run: Started, *, seq: int = 1) -> frozenset[int]:
+def append(connection: Connection, run: StartedRun, *, seq: int = 1) -> frozenset[int]:
     line = LogLine(seq=seq, at=datetime(2026, 1, 1, tzinfo=UTC), stream="log", body="line")
     return logs.append(connection, worker_id=WORKER, lines=[(run, line)])
 
@@ -136,9 +136,9 @@ def test_lines_of_a_run_that_is_no_longer_ours_are_dropped(database: Database, t
     end(database, ended)
     write(database, ended, ["late"])
     for stranger in (
-        Started(id=ours.id, version=ours.version + 1, epoch=ours.epoch),
-        Started(id=ours.id, version=ours.version, epoch=ours.epoch + 1),
-        Started(id=4711, version=1, epoch=1),
+        StartedRun(id=ours.id, version=ours.version + 1, epoch=ours.epoch),
+        StartedRun(id=ours.id, version=ours.version, epoch=ours.epoch + 1),
+        StartedRun(id=4711, version=1, epoch=1),
     ):
         write(database, stranger, ["not mine"])
     with database.write() as connection:

@@ -16,9 +16,9 @@ CRASHED_WRITER = """
 import os, sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
 connection.execute("PRAGMA journal_mode = WAL")
-connection.execute("CREATE TABLE job_runs (id INTEGER)")
+connection.execute("CREATE TABLE tsuzuki_job_runs (id INTEGER)")
 connection.execute("PRAGMA wal_checkpoint")
-connection.execute("INSERT INTO job_runs VALUES (1), (2)")
+connection.execute("INSERT INTO tsuzuki_job_runs VALUES (1), (2)")
 os._exit(0)
 """
 """Leaves its last commit in the write-ahead log."""
@@ -77,8 +77,8 @@ def new_files(folder: Path) -> Files:
     subprocess.run([sys.executable, "-c", CRASHED_WRITER, files.target], check=True)
     assert files.log.stat().st_size
     with closing(sqlite3.connect(files.backup)) as connection, connection:
-        connection.execute("CREATE TABLE job_runs (id INTEGER)")
-        connection.execute("INSERT INTO job_runs VALUES (7)")
+        connection.execute("CREATE TABLE tsuzuki_job_runs (id INTEGER)")
+        connection.execute("INSERT INTO tsuzuki_job_runs VALUES (7)")
     return files
 
 
@@ -98,7 +98,7 @@ def content(database: Path) -> set[int]:
     """As a process reads it that is started next."""
     with closing(sqlite3.connect(f"{database.as_uri()}?mode=rw", uri=True)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        return {number for (number,) in connection.execute("SELECT id FROM job_runs")}
+        return {number for (number,) in connection.execute("SELECT id FROM tsuzuki_job_runs")}
 
 
 def test_a_restore_that_is_killed_leaves_the_old_database_or_the_backup_whole(

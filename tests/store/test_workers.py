@@ -9,7 +9,7 @@ from support.factories import WORKER, add_worker, read_run, run_in_state, take_l
 from support.moving_clock import MovingClock
 from support.query_plans import last_sent
 from tsuzuki.model.states import ContinuationState, RunState
-from tsuzuki.model.worker import DetachReason, Worker, WorkerState
+from tsuzuki.model.worker import DetachReason, StoredWorker, WorkerState
 from tsuzuki.store import workers
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.sql.database import Database
@@ -23,7 +23,7 @@ def term(database: Database) -> Term:
     return take_lead(database)
 
 
-def get(database: Database, worker_id: str = WORKER) -> Worker:
+def get(database: Database, worker_id: str = WORKER) -> StoredWorker:
     with database.read() as connection:
         worker = workers.get(connection, worker_id)
     assert worker is not None
@@ -59,7 +59,7 @@ def request_confirmation(database: Database, deadline_seconds: float = 5.0) -> i
 
 def test_a_worker_is_stored_as_it_introduces_itself(database: Database, clock: MovingClock) -> None:
     add_worker(database, capacity=3, tags=frozenset({"gpu", "eu"}))
-    assert get(database) == Worker(
+    assert get(database) == StoredWorker(
         id=WORKER,
         host="host",
         pid=1,
@@ -355,9 +355,9 @@ def test_runs_are_marked_and_confirmed_by_id_version_and_state(
     with database.write() as connection, last_sent(connection) as sent:
         workers.request_confirmation(connection, worker_id=WORKER, deadline_seconds=5)
         workers.reattach_and_confirm(connection, term=term, silent_after_seconds=TTL)
-    updates = [one.statement for one in sent if one.statement.startswith("UPDATE job_runs")]
+    updates = [one.statement for one in sent if one.statement.startswith("UPDATE tsuzuki_job_runs")]
     assert len(updates) == 2
     for update in updates:
         _, _, condition = update.partition("WHERE")
-        assert "(job_runs.id, job_runs.version) IN (SELECT" in condition
-        assert "job_runs.state = 'RUNNING'" in condition
+        assert "(tsuzuki_job_runs.id, tsuzuki_job_runs.version) IN (SELECT" in condition
+        assert "tsuzuki_job_runs.state = 'RUNNING'" in condition

@@ -5,13 +5,14 @@ With `TSUZUKI_TEST_CHROMIUM=/usr/bin/chromium` that program is used instead, wit
 The package holds the browser, its libraries and a font as brotli files. A font of Japanese comes from another package.
 """
 
+import asyncio
 import fcntl
 import io
 import os
 import shutil
 import tarfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -66,6 +67,32 @@ def browser() -> Iterator[Browser]:
             yield opened
         finally:
             opened.close()
+
+
+class OneChromium:
+    """The browser of a test process, which starts once and is lent to one module after the other.
+
+    Playwright's event loop counts as running in this thread, even while it waits for the next call. Tests of other
+    modules run event loops of their own, so it counts as such only while the browser is lent.
+    """
+
+    def __init__(self) -> None:
+        self._opened = ExitStack()
+        self._browser = self._opened.enter_context(browser())
+        self._loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)
+
+    @contextmanager
+    def lent(self) -> Iterator[Browser]:
+        asyncio._set_running_loop(self._loop)
+        try:
+            yield self._browser
+        finally:
+            asyncio._set_running_loop(None)
+
+    def close(self) -> None:
+        asyncio._set_running_loop(self._loop)
+        self._opened.close()
 
 
 @cache

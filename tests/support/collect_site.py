@@ -47,7 +47,7 @@ def _collect_commits(served: Served, folder: Path) -> None:
         straight(folder / f"{name}.git", 4)
         service.commits.add_target(str(folder / f"{name}.git"), "main", base=folder)
     (folder / "site.git").rename(folder / "gone.git")
-    started = service.bulk_runs.start()
+    started = service.collections.start()
     served.application.local_engine.start()
     served.application.runs.wait(started.job_run_id, timeout_seconds=120)
     served.application.local_engine.stop()

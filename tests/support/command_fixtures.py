@@ -10,11 +10,14 @@ import pytest
 
 from support.workspace import Workspace
 from tsuzuki.cli import run_cli
-from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import Person, RepositoryBuilder
+from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import (
+    RepositoryBuilder,
+    Signature,
+)
 
-ANN = Person.named("Ann Abe", "ann@example.org")
-ANN_AT_WORK = Person.named("ann", "Ann@Example.org")
-BOB = Person.named("Bob & Co", "bob@example.org")
+ANN = Signature.named("Ann Abe", "ann@example.org")
+ANN_AT_WORK = Signature.named("ann", "Ann@Example.org")
+BOB = Signature.named("Bob & Co", "bob@example.org")
 
 
 def at(day: str) -> int:
@@ -35,7 +38,7 @@ def initialised(tmp_path_factory: pytest.TempPathFactory) -> Path:
         # Tests share this folder for as long as they all take: a tick that came due meanwhile
         # would be one run more in the test that meets it.
         database.execute(
-            "UPDATE job_definitions SET planned_until = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+1 day')"
+            "UPDATE tsuzuki_job_definitions SET planned_until = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+1 day')"
         )
     return folder
 
@@ -84,8 +87,8 @@ def collected(collected_once: Path, capsys: pytest.CaptureFixture[str]) -> Works
     return Workspace(collected_once, capsys)
 
 
-CAT = Person.named("Cat", "cat@old.example.org")
-BOT = Person.named("renovate[bot]", "29139614+renovate[bot]@users.noreply.github.com")
+CAT = Signature.named("Cat", "cat@old.example.org")
+BOT = Signature.named("renovate[bot]", "29139614+renovate[bot]@users.noreply.github.com")
 PEOPLE = """\
 people:
   Ann Abe: [ann@example.org]
@@ -109,7 +112,7 @@ def team_once(initialised: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     first = make.commit("main", {"package-lock.json": b"x\n" * 50}, at=day, author=BOT)
     make.point("side", first)
     side = make.commit("side", {"b.py": b"b\n" * 3}, at=day, author=CAT)
-    dan = Person.named("d", "Dan@example.org")
+    dan = Signature.named("d", "Dan@example.org")
     last = make.commit("main", {"c.py": b"c\n" * 5}, at=at("2024-04-01"), author=dan)
     make.commit("main", {"b.py": b"b\n" * 3}, parents=[last, side], at=at("2024-04-02"), author=ANN)
     make.write()

@@ -1,4 +1,4 @@
-"""Bulk collections of commits in a test: the real handler, on a database with the collector's tables."""
+"""Collections of commits in a test: the real handler, on a database with the collector's tables."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -139,13 +139,13 @@ class Collecting:
             database=self.database, workspace=self.workspace, read_section=lambda: self.section
         )
 
-    def results(self, run_id: str) -> dict[tuple[str, str], Result]:
+    def results(self, collection_id: str) -> dict[tuple[str, str], Result]:
         with self.database.read() as connection:
-            found = reports.results(connection, run_id)
+            found = reports.results(connection, collection_id)
         return {(result.path, result.branch_name): result for result in found}
 
-    def only(self, run_id: str) -> Result:
-        (result,) = self.results(run_id).values()
+    def only(self, collection_id: str) -> Result:
+        (result,) = self.results(collection_id).values()
         return result
 
     def rows(self, project_id: int, branch: str = "main") -> list[Row]:
@@ -168,8 +168,8 @@ class Collecting:
             counted = dict(
                 self.ask(
                     "SELECT status, count(*) FROM bulk_collection_results"
-                    " WHERE run_id = :run_id GROUP BY status",
-                    run_id=row.run_id,
+                    " WHERE run_id = :collection_id GROUP BY status",
+                    collection_id=row.run_id,
                 )
             )
             assert row.success_count == row.completed_count == counted.get("success", 0)
@@ -177,7 +177,7 @@ class Collecting:
             assert row.total_targets == sum(counted.values())
         assert self.ask(
             "SELECT project_id, month, author_email, author_name, commits, additions, deletions"
-            " FROM commit_totals ORDER BY 1, 2, 3, 4"
+            " FROM tsuzuki_commit_totals ORDER BY 1, 2, 3, 4"
         ) == self.ask(
             "SELECT project_id, substr(committed_date_utc, 1, 7), author_email, author_name,"
             " count(*), sum(additions), sum(deletions) FROM (SELECT DISTINCT project_id, sha,"
@@ -189,12 +189,12 @@ class Collecting:
     def check_details(self) -> None:
         """Every stored commit of a project has its parents once; counts per path add up to its own."""
         assert self.ask(
-            "SELECT project_id, commit_sha FROM commit_parents ORDER BY 1, 2"
+            "SELECT project_id, commit_sha FROM tsuzuki_commit_parents ORDER BY 1, 2"
         ) == self.ask("SELECT DISTINCT project_id, sha FROM commits ORDER BY 1, 2")
         assert (
             self.ask(
                 "SELECT c.sha, c.additions, c.deletions, sum(p.additions), sum(p.deletions)"
-                " FROM commits c JOIN commit_path_counts p"
+                " FROM commits c JOIN tsuzuki_commit_path_counts p"
                 " ON p.project_id = c.project_id AND p.commit_sha = c.sha"
                 " GROUP BY c.project_id, c.branch_name, c.sha, c.additions, c.deletions"
                 " HAVING c.additions <> sum(p.additions) OR c.deletions <> sum(p.deletions)"
@@ -204,13 +204,15 @@ class Collecting:
 
     def parents(self) -> set[tuple[str, str]]:
         """Each stored commit with its parents."""
-        return {tuple(row) for row in self.ask("SELECT commit_sha, parents FROM commit_parents")}
+        return {
+            tuple(row) for row in self.ask("SELECT commit_sha, parents FROM tsuzuki_commit_parents")
+        }
 
     def path_counts(self) -> set[tuple[str, str, int, int]]:
         """Commit, path, additions, deletions."""
         rows = self.ask(
-            "SELECT c.commit_sha, p.path, c.additions, c.deletions FROM commit_path_counts c"
-            " JOIN commit_paths p ON p.project_id = c.project_id AND p.path_id = c.path_id"
+            "SELECT c.commit_sha, p.path, c.additions, c.deletions FROM tsuzuki_commit_path_counts c"
+            " JOIN tsuzuki_commit_paths p ON p.project_id = c.project_id AND p.path_id = c.path_id"
         )
         return {tuple(row) for row in rows}
 

@@ -5,7 +5,7 @@ from random import Random
 
 from support.processes import keep_together
 from tsuzuki.model.clock import SystemClock
-from tsuzuki.model.run import Run, RunRef, Started
+from tsuzuki.model.run import Run, RunRef, StartedRun
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import moves, runs
@@ -91,5 +91,5 @@ def _move_on(
 
 
 def _end_of(run: Run) -> RunEnd:
-    ours = Started(id=run.id, version=run.version, epoch=run.leader_epoch or 0)
+    ours = StartedRun(id=run.id, version=run.version, epoch=run.leader_epoch or 0)
     return RunEnd(run=ours, state=RunState.FAILED, reason=Reason.HANDLER_FAILED, error="x" * 200)

@@ -212,7 +212,7 @@ def in_a_repository(site: DocSite, shell: Shell) -> None:
         "https://example.com/group/project.git": f"file://{site.tree}",
         "group/project": "demo/harbour",
     }
-    shell.lookups["550e8400"] = lambda at: str(at.data("commits", "runs")[0]["run_id"])
+    shell.lookups["550e8400"] = lambda at: str(at.data("commits", "runs")[0]["collection_id"])
     shell.refusals |= {
         "tsuzuki commits retry": "nothing_failed",
         "tsuzuki commits cancel": "not_running",
@@ -236,7 +236,7 @@ def with_a_mail_not_settled(site: DocSite, shell: Shell) -> None:
     (shell.cwd / "tsuzuki.yaml").write_text(f"version: 1\njobs:\n  {job}\n")
     shell.data("books", "collect", "consultant-books")
     with closing(sqlite3.connect(shell.cwd / "tsuzuki.db")) as connection, connection:
-        connection.execute("UPDATE book_mails SET state = 'unsettled'")
+        connection.execute("UPDATE tsuzuki_book_mails SET state = 'unsettled'")
     shell.values |= {"--mark-sent 3": "--mark-sent 1", "--resend 3": "--resend 1"}
     shell.refusals["tsuzuki books mail --resend 3"] = "mail_settled"
 

@@ -11,7 +11,7 @@ from support.factories import spec
 from support.scripted_executors import Handler, ThreadExecutor
 from tsuzuki.engine.outcome import Outcome, Succeeded
 from tsuzuki.engine.process import Engine
-from tsuzuki.engine.role import Role
+from tsuzuki.engine.role import ProcessRole
 from tsuzuki.engine.task import Executor, Task
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.overlap import ConcurrencyPolicy
@@ -100,7 +100,7 @@ class Engines:
             executor=executor or ThreadExecutor(handler or succeed),
             clock=SystemClock(),
             random=Random(seed),
-            role=Role(**role),
+            role=ProcessRole(**role),
             software_version="test",
         )
 

@@ -45,7 +45,7 @@ AT_OFFSET = "error"
 """The method of a source text that makes an error; its message follows the position."""
 OTHER_MAKERS = {
     "InvalidValue",
-    "Problem",
+    "ConfigProblem",
     "PartProblem",
     "extra_missing",
     "Expects",

@@ -15,7 +15,7 @@ from tsuzuki.engine.outcome import Outcome
 from tsuzuki.engine.output_lines import split_lines, text_of
 from tsuzuki.engine.task import Execution, Executor, Task
 from tsuzuki.model.job import JobSpec
-from tsuzuki.model.run import Run, Started
+from tsuzuki.model.run import Run, StartedRun
 from tsuzuki.model.states import ContinuationState, RunState, Trigger
 
 TIMEOUT_SECONDS = 20.0
@@ -68,7 +68,7 @@ def a_task(
 ) -> Task:
     return Task(
         run=dataclasses.replace(RUN, id=run_id, **changes),
-        started=Started(id=run_id, version=3, epoch=1),
+        started=StartedRun(id=run_id, version=3, epoch=1),
         spec=JobSpec(name="hello", handler=handler, options=options),
         event=event,
     )

@@ -13,7 +13,7 @@ from support.web_client import Served, served_application
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemState, ItemStatus
 from tsuzuki.collectors.feeds.queries import steps
 from tsuzuki.collectors.feeds.queries.steps import StepEnd
-from tsuzuki.collectors.feeds.tables import Step, WaitingState
+from tsuzuki.collectors.feeds.tables import PreparationStep, WaitingState
 from tsuzuki.collectors.feeds.tables import items as items_table
 
 FILE = """\
@@ -76,12 +76,14 @@ def _make_items(connection: Connection) -> None:
 
 def _record_steps(connection: Connection, item_id: int) -> None:
     results = {
-        Step.DOWNLOAD: {"characters": 1240, "notes": []},
-        Step.SCREENING: {"verdict": "worth", "why": f"It is new. {HOSTILE}"},
-        Step.SUMMARY: {"text": SUMMARY},
+        PreparationStep.DOWNLOAD: {"characters": 1240, "notes": []},
+        PreparationStep.SCREENING: {"verdict": "worth", "why": f"It is new. {HOSTILE}"},
+        PreparationStep.SUMMARY: {"text": SUMMARY},
     }
     for step, result in results.items():
-        paid = {} if step is Step.DOWNLOAD else {"input_tokens": 900, "cost_micros": 1200}
+        paid = (
+            {} if step is PreparationStep.DOWNLOAD else {"input_tokens": 900, "cost_micros": 1200}
+        )
         end = StepEnd(result=result, is_paid=bool(paid), **paid)
         times = {"started_at": NOON, "now": NOON + timedelta(seconds=2)}
         steps.record(connection, item_id=item_id, run_id=1, step=step, end=end, **times)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import (
     MovedFrom,
-    Person,
     RepositoryBuilder,
+    Signature,
     Submodule,
 )
 
-LATIN = Person(name="Jörg Müller".encode("latin-1"), email=b"joerg@example.org")
+LATIN = Signature(name="Jörg Müller".encode("latin-1"), email=b"joerg@example.org")
 DECLARED_LATIN = replace(LATIN, encoding="ISO-8859-1")
-JAPANESE = Person.named("森 愛子", "aiko@example.jp")
+JAPANESE = Signature.named("森 愛子", "aiko@example.jp")
 AWKWARD_BRANCH = "feature/x#1&%2Fü"
 ELSEWHERE = "1234567890123456789012345678901234567890"
 

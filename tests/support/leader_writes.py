@@ -20,7 +20,7 @@ from support.move_functions import BY_LEADER, LONG_AGO, MOVERS, states_taken
 from support.moving_clock import MovingClock
 from tsuzuki import store
 from tsuzuki.model.bulk import BulkResult, BulkVerb
-from tsuzuki.model.run import Started
+from tsuzuki.model.run import StartedRun
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.store import bulk, events, jobs, logs, pruning, rollups, workers
 from tsuzuki.store.leadership import Term
@@ -124,7 +124,7 @@ def _mark_silent_gone(database: Database, clock: MovingClock, term: Term) -> Wri
 def _finished_run_with_a_line(database: Database, clock: MovingClock, term: Term) -> int:
     add_worker(database)
     run = run_in_state(database, RunState.RUNNING, term)
-    ours = Started(id=run.id, version=run.version, epoch=term.epoch)
+    ours = StartedRun(id=run.id, version=run.version, epoch=term.epoch)
     line = logs.LogLine(seq=1, at=clock.now(), stream="log", body="hello")
     with database.write() as connection:
         logs.append(connection, worker_id=WORKER, lines=[(ours, line)])

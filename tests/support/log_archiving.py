@@ -11,14 +11,14 @@ from support.moving_clock import MovingClock
 from tsuzuki.engine.archive.archivist import Archivist
 from tsuzuki.engine.archive.log_archive import FolderArchive, LogArchive
 from tsuzuki.model.clock import ManualClock
-from tsuzuki.model.run import Started
+from tsuzuki.model.run import StartedRun
 from tsuzuki.model.settings import DAY, EngineSettings
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.services.logs import RunLogs
 from tsuzuki.store import logs
 from tsuzuki.store.logs import LogLine
 from tsuzuki.store.runs import moves
-from tsuzuki.store.schema.rollup_tables import run_hours_progress
+from tsuzuki.store.schema.history_tables import run_hours_progress
 from tsuzuki.store.schema.tables import job_run_logs, job_run_transitions, job_runs
 from tsuzuki.store.sql.database import Database
 
@@ -64,15 +64,15 @@ class ArchivingFixture:
     def tick(self) -> object:
         return self._archivist.tick(self.term)
 
-    def started_run(self) -> Started:
+    def started_run(self) -> StartedRun:
         run = run_in_state(self.database, RunState.RUNNING, self.term)
-        return Started(id=run.id, version=run.version, epoch=self.term.epoch)
+        return StartedRun(id=run.id, version=run.version, epoch=self.term.epoch)
 
-    def say(self, run: Started, lines: Sequence[LogLine]) -> None:
+    def say(self, run: StartedRun, lines: Sequence[LogLine]) -> None:
         with self.database.write() as connection:
             logs.append(connection, worker_id=WORKER, lines=[(run, line) for line in lines])
 
-    def end(self, run: Started, lines: Sequence[LogLine] = ()) -> None:
+    def end(self, run: StartedRun, lines: Sequence[LogLine] = ()) -> None:
         """End a run, its last lines in the same transaction."""
         end = moves.RunEnd(run=run, state=RunState.FAILED, reason=Reason.HANDLER_FAILED)
         with self.database.write() as connection:

@@ -57,7 +57,7 @@ def add_many_runs(database: Database, count: int) -> None:
     with database.write() as connection, _without_triggers(connection):
         connection.execute(
             text(
-                f"INSERT INTO job_runs ({', '.join(columns)})"
+                f"INSERT INTO tsuzuki_job_runs ({', '.join(columns)})"
                 f" SELECT {', '.join(columns.values())} FROM {numbers} AS numbers"
             )
         )

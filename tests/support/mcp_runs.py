@@ -20,7 +20,7 @@ from tsuzuki.mcp.calls import answer_call
 from tsuzuki.mcp.presets import presets
 from tsuzuki.mcp.server import ToolServer
 from tsuzuki.mcp.tasks import IDENTIFIER
-from tsuzuki.mcp.tool import Progress, ServerState
+from tsuzuki.mcp.tool import ServerState, ToolProgress
 from tsuzuki.wiring.application import Application, opened
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class RunServer:
     def answer(self, tool: str, **arguments: Any) -> ToolAnswer:
         """The same without a client: much cheaper, for tests of what is answered."""
         tools = presets()["runs"].tools
-        return answer_call(tools, tool, arguments, state=self.state, progress=Progress())
+        return answer_call(tools, tool, arguments, state=self.state, progress=ToolProgress())
 
     def call(self, tool: str, *, mode: str = "auto", **arguments: Any) -> CallToolResult:
         return self.with_client(lambda client: client.call_tool(tool, arguments), mode=mode)

@@ -21,14 +21,14 @@ HANDSHAKE = {
 }
 STOPPED_BUILD = """
 import sys, threading
-from tsuzuki.collectors.codeindex import build
-build.COMMIT_FILES = 10
-committed = build.Builder._commit
+from tsuzuki.collectors.codeindex.builds import builder
+builder.COMMIT_FILES = 10
+committed = builder.Builder._commit
 def commit_then_stop(self):
     committed(self)
     while self._updated_files and not self._stopping():
         threading.Event().wait(0.02)
-build.Builder._commit = commit_then_stop
+builder.Builder._commit = commit_then_stop
 """
 """Builds stand still after the first files, until they are cancelled."""
 

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from support.factories import WORKER
-from tsuzuki.model.run import RunRef, Started
+from tsuzuki.model.run import RunRef, StartedRun
 from tsuzuki.model.states import LIVE_STATES, Reason, RunState
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import moves
@@ -45,7 +45,7 @@ MOVERS: dict[str, Mover] = {
         worker_id=WORKER,
         ends=[
             moves.RunEnd(
-                run=Started(id=run.id, version=run.version, epoch=term.epoch),
+                run=StartedRun(id=run.id, version=run.version, epoch=term.epoch),
                 state=RunState.SUCCEEDED,
             )
         ],

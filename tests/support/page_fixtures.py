@@ -1,4 +1,4 @@
-"""One Chromium and one served workspace per module, and a visitor that must not meet any fault."""
+"""A Chromium, one served workspace per module, and a visitor that must not meet any fault."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from support import page_checks
-from support.chromium import browser
+from support.chromium import OneChromium
 from support.page_checks import WAIT_MS, Layouts, Visitor, visitor
 from support.page_site import page_site
 from support.web_client import Served
@@ -15,10 +15,9 @@ expect.set_options(timeout=WAIT_MS)
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """Not kept longer: playwright runs an event loop in this thread, and tests of other modules run their own."""
-    with browser() as opened:
-        yield opened
+def chromium(one_chromium: OneChromium) -> Iterator[Browser]:
+    with one_chromium.lent() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module")

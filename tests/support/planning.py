@@ -16,7 +16,7 @@ from tsuzuki.model.schedule import Schedule, parse_schedule
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.services import job_changes
-from tsuzuki.services.job_changes import Change, ChangeKind
+from tsuzuki.services.job_changes import ChangeKind, JobSyncChange
 from tsuzuki.store import jobs
 from tsuzuki.store.rows import run_from
 from tsuzuki.store.runs import moves
@@ -48,7 +48,7 @@ def job_of(database: Database, job_id: int) -> Job:
 def change_job(database: Database, job_id: int, new: JobSpec) -> None:
     job = job_of(database, job_id)
     with database.write() as connection:
-        change = Change(kind=ChangeKind.CHANGE, name=new.name, before=job, after=new)
+        change = JobSyncChange(kind=ChangeKind.CHANGE, name=new.name, before=job, after=new)
         job_changes.carry_out(connection, [change], source=job.source, actor="operator")
 
 

@@ -57,7 +57,7 @@ def generic_ways_to(connection: Connection, table: str, sent: Sent) -> list[str]
     cursor.execute(sent.statement, sent.parameters, prepare=True)
     cursor.execute(
         "SELECT name, cardinality(parameter_types) FROM pg_prepared_statements"
-        " WHERE statement LIKE 'UPDATE job_runs%' ORDER BY prepare_time DESC LIMIT 1"
+        " WHERE statement LIKE 'UPDATE tsuzuki_job_runs%' ORDER BY prepare_time DESC LIMIT 1"
     )
     name, count = cursor.fetchone()
     nothing = ", ".join(["NULL"] * count)

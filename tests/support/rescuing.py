@@ -14,7 +14,7 @@ from support.unreliable_database import UnreliableDatabase
 from tsuzuki.engine.leader.rescuer import Rescuer
 from tsuzuki.model.run import Run
 from tsuzuki.model.settings import EngineSettings
-from tsuzuki.model.worker import Worker
+from tsuzuki.model.worker import StoredWorker
 from tsuzuki.store import workers
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.runs import moves, runs
@@ -68,7 +68,7 @@ def request_confirmation(database: Database, deadline_seconds: float = 0.9) -> N
         )
 
 
-def the_worker(database: Database, worker_id: str = WORKER) -> Worker:
+def the_worker(database: Database, worker_id: str = WORKER) -> StoredWorker:
     with database.read() as connection:
         worker = workers.get(connection, worker_id)
     assert worker is not None

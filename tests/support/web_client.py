@@ -4,13 +4,14 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from support.open_sites import shared_site
 from tsuzuki.model.access import OwnerMode, Principal, Right, Role
 from tsuzuki.store import signing_keys
 from tsuzuki.web.server import Address, WebServer
@@ -160,8 +161,10 @@ def served_application(
         address = Address(host="127.0.0.1", port=0)
         server = WebServer(application, address, authenticator=authenticator, owner_mode=owner_mode)
         server.start()
+        shared = shared_site(folder) if (folder / "tsuzuki.db").exists() else nullcontext()
         try:
-            yield Served(application=application, server=server, client=Client(server.url))
+            with shared:
+                yield Served(application=application, server=server, client=Client(server.url))
         finally:
             server.stop()
             application.local_engine.stop(at_once=True)

@@ -121,7 +121,8 @@ def test_the_next_times_are_told(client: Client) -> None:
     times = client.get("jobs/daily/next?count=3").json["times"]
     assert len(times) == 3
     assert all(moment.endswith("T02:30:00.000000Z") for moment in times)
-    assert client.get("jobs/taken/next").code == "no_schedule"
+    created(client, "unplanned")
+    assert client.get("jobs/unplanned/next").code == "no_schedule"
 
 
 def test_secrets_of_a_definition_are_masked(client: Client, served: Served) -> None:
@@ -213,3 +214,8 @@ def test_the_database_is_checked(client: Client) -> None:
     checked = client.get("database/check").json
     assert checked["ok"]
     assert {finding["problem"] for finding in checked["findings"]} == {None}
+
+
+def test_a_name_is_searched_for_with_up_to_100_characters(client: Client) -> None:
+    assert client.get(f"jobs?search={'x' * 100}").status == 200
+    assert client.get(f"jobs?search={'x' * 101}").status == 422

@@ -152,7 +152,7 @@ class World:
             targets.follow(connection, targets.Target(change.project.project_id, "main"))
 
     def add_collection(self, _number: int) -> None:
-        service = self.served.application.service("commits").bulk_runs
+        service = self.served.application.service("commits").collections
         service.start([])
         service.cancel()
 
@@ -178,7 +178,7 @@ LISTS: dict[str, tuple[str, str, Add]] = {
     "list_projects": ("commits/projects?", "project_id", World.add_project),
     "list_targets": ("commits/targets?", "project_id", World.add_project),
     "index_files": ("code/files?", "path", World.add_file),
-    "list_collections": ("commits/collections?", "run_id", World.add_collection),
+    "list_collections": ("commits/collections?", "collection_id", World.add_collection),
 }
 """The path of each list, what tells its rows apart, and how to add one."""
 

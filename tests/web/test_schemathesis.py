@@ -117,6 +117,7 @@ def call_options(served: Served, caller: str | None) -> dict[str, Any]:
     return {"base_url": served.server.url, "headers": headers, "timeout": TIMEOUT_SECONDS}
 
 
+@pytest.mark.slow
 def test_every_answer_is_as_the_document_says(served: Served) -> None:
     sent = 0
     for result in SCHEMA.get_all_operations():

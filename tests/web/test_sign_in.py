@@ -16,6 +16,7 @@ from support.web_client import (
 )
 from tsuzuki.model.access import Role
 from tsuzuki.services.access.sign_in_limits import BY_NAME_MAX
+from tsuzuki.web.pages.route import FORM_TYPE
 from tsuzuki.web.server import Address, WebServer
 from tsuzuki.wiring.application import opened
 
@@ -255,3 +256,15 @@ def test_two_installations_on_one_host_do_not_sign_each_other_out(
                 assert answer.status == 200
         finally:
             server.stop()
+
+
+def test_the_page_ends_the_session_that_a_copied_cookie_could_use(client: Client) -> None:
+    browser = Browser(client, "ada")
+    headers = {
+        "Cookie": browser.cookie,
+        "Sec-Fetch-Site": "same-origin",
+        "Content-Type": FORM_TYPE,
+    }
+    out = client.as_(None).request("POST", "/sign-out", headers=headers, raw=b"")
+    assert out.status == 303
+    assert browser.get("sessions").status == 401

@@ -11,9 +11,9 @@ from tsuzuki.services.changes import PositionLost
 from tsuzuki.web.stream.credentials import Credentials
 from tsuzuki.web.stream.frames import read_id, write_id
 from tsuzuki.web.stream.hub import Hub
-from tsuzuki.web.stream.source import Step
+from tsuzuki.web.stream.source import StreamStep
 from tsuzuki.web.stream.subscription import Subscription
-from tsuzuki.web.stream.topics import Kind, parse_topics
+from tsuzuki.web.stream.topics import StreamEventKind, parse_topics
 
 ME = Credentials(actor="me")
 
@@ -33,11 +33,11 @@ class Numbers:
     def first(self, now: str) -> str:
         return now
 
-    def between(self, known: str, until: str) -> Iterator[Step]:
+    def between(self, known: str, until: str) -> Iterator[StreamStep]:
         if not known.isdigit():
             raise PositionLost(known)
         for number in range(int(known) + 1, int(until) + 1):
-            yield Step(position=str(number), data=number)
+            yield StreamStep(position=str(number), data=number)
 
 
 class Spelled:
@@ -48,7 +48,7 @@ class Spelled:
         self.rendered: list[int] = []
         self._fails_for = fails_for
 
-    def render(self, kind: Kind, data: Any) -> str | None:
+    def render(self, kind: StreamEventKind, data: Any) -> str | None:
         self.rendered.append(data)
         if data == self._fails_for:
             raise ValueError(data)

@@ -92,8 +92,6 @@ def test_a_collector_of_another_distribution_brings_kind_tables_handler_service_
             {"tables": TABLES.replace('name="{package}"', 'name="a-b"')},
             "its tables are called 'a-b', which is not a plain name",
         ),
-        ({"revision": REVISION + "    raise OSError('no disk')"}, "OSError: no disk"),
-        ({"revision": REVISION + "    raise SystemExit(4)"}, "SystemExit: 4"),
     ],
 )
 def test_a_broken_plug_in_is_named_and_stops_only_what_needs_it(
@@ -116,6 +114,21 @@ def test_a_broken_plug_in_is_named_and_stops_only_what_needs_it(
         assert why in ended.err
     for ended in (*looked, started, run(workspace, site, name, "ls")):
         assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("problem", ["OSError('no disk')", "SystemExit(4)"])
+def test_a_plug_in_whose_tables_cannot_be_created_stops_only_what_needs_it(
+    workspace: Workspace, site: Path, problem: str
+) -> None:
+    install_plug_in(site, revision=f"{REVISION}    raise {problem}")
+    workspace.append(JOB)
+    listed = run(workspace, site, "job", "ls")
+    assert (listed.code, "warning" in listed.err) == (0, False)
+    for words in (("run-due",), ("counting", "ls")):
+        used = run(workspace, site, *words)
+        assert used.code == 3
+        assert "error[collector_refused]" in used.err
+        assert problem.partition("(")[0] in used.err
 
 
 def test_an_engine_starts_unless_an_enabled_job_is_of_a_refused_kind(
@@ -164,7 +177,7 @@ def test_a_revision_that_a_plug_in_does_not_know_is_reported_as_its_own(
     workspace: Workspace, site: Path
 ) -> None:
     install_plug_in(site)
-    assert run(workspace, site, "db", "upgrade").code == 0
+    assert run(workspace, site, "counting", "ls").code == 0
     revision = site / "counting_plug_in" / "versions" / "0001_numbers.py"
     revision.write_text(revision.read_text().replace('"0001"', '"0000"'))
     listed = run(workspace, site, "job", "ls")
@@ -220,10 +233,63 @@ def test_a_name_that_is_taken_is_refused_and_ours_goes_on(
 def test_a_table_of_another_component_is_refused(workspace: Workspace, site: Path) -> None:
     install_plug_in(site)
     tables = site / "counting_plug_in" / "tables.py"
-    tables.write_text(tables.read_text().replace('"counting_plug_in_numbers"', '"job_runs"'))
+    tables.write_text(
+        tables.read_text().replace('"counting_plug_in_numbers"', '"tsuzuki_job_runs"')
+    )
     listed = run(workspace, site, "job", "ls")
     assert listed.code == 0
-    assert "its tables (job_runs) are those of engine" in listed.err
+    assert "its tables (tsuzuki_job_runs) are those of engine" in listed.err
+
+
+VERIFY = """
+from tsuzuki.model.verification import Comparison, FaultKind
+
+
+def verify(context):
+    comparison = Comparison("numbers")
+    for number in range(3):
+        comparison.compared += 1
+        if number == 1:
+            comparison.add(FaultKind.MISSING, f"number {{number}}")
+        context.advance(1)
+    yield comparison.result()
+
+
+def broken(context):
+    raise LookupError("no numbers")
+    yield
+"""
+
+
+def test_a_collector_of_another_distribution_adds_a_part_of_verify(
+    workspace: Workspace, site: Path
+) -> None:
+    record = RECORD.replace(
+        "    commands=", '    verify="{package}.collect:verify",\n    commands='
+    )
+    install_plug_in(site, record=record, collect=VERIFY)
+    assert run(workspace, site, "counting", "ls").code == 0  # what was never used is not verified
+    ended = run(workspace, site, "verify", "counting", "--output", "json")
+    assert ended.code == 1, ended.err
+    (found,) = ended.data
+    assert (found["part"], found["compared"], found["counts"]) == ("counting", 3, {"missing": 1})
+    assert found["shown"][0]["named"] == [{"kind": "missing", "name": "number 1"}]
+
+
+def test_a_part_of_verify_that_is_broken_is_a_problem_that_names_its_distribution(
+    workspace: Workspace, site: Path
+) -> None:
+    record = RECORD.replace(
+        "    commands=", '    verify="{package}.collect:broken",\n    commands='
+    )
+    install_plug_in(site, record=record, collect=VERIFY)
+    assert run(workspace, site, "counting", "ls").code == 0  # what was never used is not verified
+    ended = run(workspace, site, "verify", "ticks", "counting", "--output", "json")
+    assert ended.code == 1, ended.err
+    ticks, found = ended.data
+    assert ticks["ok"]
+    assert "counting_plug_in" in found["problem"]
+    assert "LookupError: no numbers" in found["problem"]
 
 
 @pytest.mark.slow

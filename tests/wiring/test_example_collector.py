@@ -11,7 +11,7 @@ import pytest
 from support.example_collector import install_example
 from support.workspace import Workspace
 from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN, mastodon
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import StandInFault
 from tsuzuki.sandbox.server import StandIn
 
 PAGE = 5
@@ -61,7 +61,7 @@ def test_the_example_collects_page_after_page_and_continues_where_it_failed(
         return command("run", "show", str(asked["run_id"]))
 
     post(server, 12)
-    server.faults.add(Fault(path="*/statuses?*", status=503, skip=1))
+    server.faults.add(StandInFault(path="*/statuses?*", status=503, skip=1))
     failed = run(code=1)
     assert "source_unwell" in failed["error"]
     assert len(command("statuses", "ls")) == PAGE

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tools.reference.markdown import code, page, table
 from tsuzuki.mcp.presets import presets
-from tsuzuki.mcp.tool import Parameter, Tool
+from tsuzuki.mcp.tool import Tool, ToolParameter
 
 
 def agents_page() -> str:
@@ -36,7 +36,7 @@ def _tool(tool: Tool) -> Iterator[str]:
     )
 
 
-def _parameter(one: Parameter) -> tuple[str, str, str, str]:
+def _parameter(one: ToolParameter) -> tuple[str, str, str, str]:
     schema = one.schema
     kind = schema["type"]
     words = " or ".join(kind) if isinstance(kind, list) else str(kind)

@@ -8,6 +8,8 @@ from tools.reference.commands import commands_page
 from tools.reference.configuration import configuration_page
 from tools.reference.errors import errors_page
 from tools.reference.metrics import metrics_page
+from tools.reference.moves import moves_page
+from tools.reference.schema import SCHEMAS
 from tools.reference.settings import settings_page
 
 PAGES: dict[str, Callable[[], str]] = {
@@ -18,4 +20,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "agents.md": agents_page,
     "errors.md": errors_page,
     "metrics.md": metrics_page,
+    "moves.md": moves_page,
+    **SCHEMAS,
 }

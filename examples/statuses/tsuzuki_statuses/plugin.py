@@ -10,6 +10,7 @@ COLLECTOR = Collector(
     handler="tsuzuki_statuses.collect:collect",
     service="tsuzuki_statuses.service:Statuses",
     checks="tsuzuki_statuses.checks:checks",
+    verify="tsuzuki_statuses.verify:verify",
     needs=("httpx2",),
     dry_run_arguments={"dry_run": True},
     audited=("statuses",),

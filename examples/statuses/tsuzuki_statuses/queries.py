@@ -26,12 +26,17 @@ def find_cursors(connection):
 
 def put_page(connection, job, run_id, page):
     """Store the statuses of a page that are not stored yet: the cursor may have been reset."""
-    wanted = select(kept.c.id).where(kept.c.job == job, kept.c.id.in_([one.id for one in page]))
-    known = set(connection.execute(wanted).scalars())
+    known = stored_among(connection, job, [one.id for one in page])
     rows = [{"job": job, "run_id": run_id, **vars(one)} for one in page if one.id not in known]
     if rows:
         connection.execute(insert(kept), rows)
     return len(rows)
+
+
+def stored_among(connection, job, ids):
+    """Those of these statuses that a job has stored."""
+    found = select(kept.c.id).where(kept.c.job == job, kept.c.id.in_(ids))
+    return set(connection.execute(found).scalars())
 
 
 def delete_kept(connection, job):

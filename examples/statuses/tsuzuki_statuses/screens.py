@@ -12,7 +12,7 @@ from tsuzuki.web.pages.formats import number_text
 from tsuzuki.web.pages.language import message, translations
 from tsuzuki.web.pages.overview_card import Card
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.pages.run_effects import CursorMove, Link, RunEffects
+from tsuzuki.web.pages.run_effects import CursorMove, EffectLink, RunEffects
 from tsuzuki.web.paging import Count
 from tsuzuki.web.problems import Problem
 from tsuzuki_statuses.api import StatusOut, StatusQuery, page_of_statuses
@@ -82,5 +82,7 @@ def run_effects(context, run):
             cursor = CursorMove(before=before, after=before + kept, total=None, is_exhausted=True)
         case _:
             cursor = None
-    link = Link(title=words.gettext("Statuses"), label=label, path=f"/statuses?run_id={run.id}")
+    link = EffectLink(
+        title=words.gettext("Statuses"), label=label, path=f"/statuses?run_id={run.id}"
+    )
     return RunEffects(cursor=cursor, links=[link] if count else [])

@@ -9,7 +9,7 @@ from tsuzuki.store.sql.types import UtcTime
 
 metadata = MetaData()
 kept = Table(
-    "statuses_kept",
+    "tsuzuki_statuses_kept",
     metadata,
     Column("job", Text, primary_key=True),
     Column("id", Text, primary_key=True),
@@ -19,7 +19,7 @@ kept = Table(
     Column("content", Text, nullable=False),
 )
 cursors = Table(
-    "statuses_cursors",
+    "tsuzuki_statuses_cursors",
     metadata,
     Column("job", Text, primary_key=True),
     Column("account", Text, nullable=False),

@@ -16,7 +16,7 @@ from tsuzuki.model.errors import TsuzukiError
 
 if TYPE_CHECKING:
     from tsuzuki.services.configuration import ConfigurationView
-    from tsuzuki.services.job_changes import Change
+    from tsuzuki.services.job_changes import JobSyncChange
     from tsuzuki.services.maintenance import Upgrade
     from tsuzuki.services.reader import Reader
     from tsuzuki.wiring.application import Application
@@ -72,7 +72,7 @@ def apply_file(invocation: Invocation, application: "Application") -> None:
         say(invocation, line)
 
 
-def lines_of_changes(changes: "Sequence[Change]") -> list[str]:
+def lines_of_changes(changes: "Sequence[JobSyncChange]") -> list[str]:
     """What was applied, and apart from it what was removed: with another file by mistake, those are all jobs."""
     removed = [change.name for change in changes if change.after is None]
     applied = [change.name for change in changes if change.after is not None]

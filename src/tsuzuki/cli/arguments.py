@@ -13,7 +13,7 @@ from tsuzuki.model.schedule_words import read_interval
 STORED_ID_MAX = 2**63 - 1
 
 
-class JsonText(click.ParamType[Any]):
+class JsonParameter(click.ParamType[Any]):
     """Any JSON value."""
 
     name = "json"

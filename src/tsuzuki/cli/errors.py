@@ -20,12 +20,12 @@ from tsuzuki.cli.terminal.output import echo_error, echo_json_error, is_terminal
 from tsuzuki.model.errors import (
     ConfigurationError,
     Conflict,
+    FilePlace,
     FileUnusable,
     IncompleteRun,
     Interrupted,
     NotFound,
     NotPermitted,
-    Place,
     RunFailed,
     ServiceUnreachable,
     TsuzukiError,
@@ -59,7 +59,7 @@ def cut_line(line: str) -> str:
     return f"{head} … {len(line) - len(head) - len(tail)} characters … {tail}"
 
 
-def place_lines(place: Place, hide: Callable[[str], str]) -> Iterator[str]:
+def place_lines(place: FilePlace, hide: Callable[[str], str]) -> Iterator[str]:
     """Where, and the line of the file with a mark under the column."""
     yield f"  --> {neutralise(hide(str(place)))}"
     if place.line is None or place.text is None:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 import click
 
 from tsuzuki.cli.application import open_application
-from tsuzuki.cli.arguments import JsonText
+from tsuzuki.cli.arguments import JsonParameter
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.options import before_id_option, limit_option
@@ -31,7 +31,7 @@ def event() -> None:
 
 @event.command("emit")
 @click.argument("event_type", metavar="EVENT")
-@click.option("--payload", type=JsonText(), default="{}", metavar="JSON", help="What to tell.")
+@click.option("--payload", type=JsonParameter(), default="{}", metavar="JSON", help="What to tell.")
 @click.option(
     "--key", "dedupe_key", metavar="KEY", help="Emit once for this type, however often it is said."
 )

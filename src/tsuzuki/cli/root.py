@@ -77,6 +77,10 @@ COMMANDS: dict[str, LazyCommand] = {
         "tsuzuki.cli.doctor:doctor",
         "Look at what this workspace needs, and say what to do about what is not right.",
     ),
+    "verify": LazyCommand(
+        "tsuzuki.cli.verify:verify",
+        "Compare stored data with its source, and name what is missing.",
+    ),
     "mcp": LazyCommand(
         "tsuzuki.cli.serve.mcp:mcp",
         "Serve tools to coding agents over the Model Context Protocol (MCP).",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tsuzuki.config.schema.job_kinds import JobKind, SectionReader
     from tsuzuki.config.schema.jobs import parse_job, problem_at
     from tsuzuki.config.schema.problems import InvalidFile
-    from tsuzuki.config.schema.sections import Entry
+    from tsuzuki.config.schema.sections import SectionKey
     from tsuzuki.config.schema.webhooks import Webhook
     from tsuzuki.config.starter_file import schema_text, write_starter
     from tsuzuki.config.yaml.document import parse_value
@@ -29,12 +29,12 @@ __all__ = [
     "Changes",
     "ConfigEditor",
     "Configuration",
-    "Entry",
     "Expects",
     "InvalidFile",
     "InvalidValue",
     "JobKind",
     "Key",
+    "SectionKey",
     "SectionReader",
     "UnsetVariable",
     "VariableAlias",
@@ -58,7 +58,7 @@ _HOMES = {
     "Changes": "job_patch",
     "ConfigEditor": "edit",
     "Configuration": "load",
-    "Entry": "schema.sections",
+    "SectionKey": "schema.sections",
     "Expects": "schema.field_types",
     "InvalidFile": "schema.problems",
     "InvalidValue": "schema.field_types",

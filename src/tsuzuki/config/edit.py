@@ -14,11 +14,11 @@ from tsuzuki.config.job_patch import Changes, Key, patched
 from tsuzuki.config.schema.config_file import ConfigFile, read_config_file
 from tsuzuki.config.schema.job_kinds import NO_KINDS, JobKind
 from tsuzuki.config.schema.jobs import parse_job
-from tsuzuki.config.schema.problems import InvalidFile, Problem, invalid
+from tsuzuki.config.schema.problems import ConfigProblem, InvalidFile, invalid
 from tsuzuki.config.yaml.atomic_write import replace_content, write_lock
-from tsuzuki.config.yaml.document import Document, parse_document
+from tsuzuki.config.yaml.document import YamlDocument, parse_document
 from tsuzuki.config.yaml.job_edits import delete_job, insert_job, jobs_mapping
-from tsuzuki.config.yaml.nodes import Entry
+from tsuzuki.config.yaml.nodes import MappingEntry
 from tsuzuki.config.yaml.source import decode_source, read_bytes
 from tsuzuki.config.yaml.text_edits import TextEdit, Uneditable, apply_edits, same_json, set_value
 from tsuzuki.model.clock import Clock, SystemClock
@@ -57,7 +57,7 @@ class ConfigEditor:
         """Append a job. Raises `Conflict` if there is one with that name."""
         parse_job(name, body, kinds=self._kinds)
 
-        def plan(document: Document) -> _Edit:
+        def plan(document: YamlDocument) -> _Edit:
             jobs = _jobs_data(document)
             if name in jobs:
                 raise Conflict(
@@ -80,7 +80,7 @@ class ConfigEditor:
     ) -> JobSpec:
         """Set the keys in `changes` and remove those in `removals`; a missing one is no error."""
 
-        def plan(document: Document) -> _Edit:
+        def plan(document: YamlDocument) -> _Edit:
             entry, old = _find_job(document, name)
             return _replace_body(document, entry, patched(old, changes, removals), self._kinds)
 
@@ -89,7 +89,7 @@ class ConfigEditor:
     def set_enabled(self, name: str, enabled: bool) -> JobSpec:
         """Enable or disable a job. Without the key `enabled` it is enabled."""
 
-        def plan(document: Document) -> _Edit:
+        def plan(document: YamlDocument) -> _Edit:
             entry, old = _find_job(document, name)
             changed = {} if old.get("enabled", True) is enabled else {"enabled": enabled}
             return _replace_body(document, entry, {**old, **changed}, self._kinds)
@@ -99,14 +99,14 @@ class ConfigEditor:
     def remove_job(self, name: str) -> None:
         """Remove a job and the comments inside it. Comments above it stay."""
 
-        def plan(document: Document) -> _Edit:
+        def plan(document: YamlDocument) -> _Edit:
             entry, _ = _find_job(document, name)
             jobs = {other: body for other, body in _jobs_data(document).items() if other != name}
             return _Edit(text_edits=delete_job(document, entry), jobs=jobs)
 
         self._edit(plan)
 
-    def _edit(self, plan: Callable[[Document], _Edit], *, dry_run: bool = False) -> ConfigFile:
+    def _edit(self, plan: Callable[[YamlDocument], _Edit], *, dry_run: bool = False) -> ConfigFile:
         path = self._path
         content = read_bytes(path)  # before locking: a missing file gets no lock file beside it
         if dry_run:
@@ -122,7 +122,7 @@ class ConfigEditor:
 
 
 def _edited(
-    path: Path, content: bytes, plan: Callable[[Document], _Edit], kinds: Mapping[str, JobKind]
+    path: Path, content: bytes, plan: Callable[[YamlDocument], _Edit], kinds: Mapping[str, JobKind]
 ) -> ConfigFile:
     """The file that `plan` makes of `content`, validated but not written."""
     before = parse_document(decode_source(content, file=str(path)))
@@ -143,7 +143,7 @@ def _edited(
         raise
 
 
-def _apply(before: Document, edit: _Edit) -> Document:
+def _apply(before: YamlDocument, edit: _Edit) -> YamlDocument:
     """Apply the text edits and parse the result. Only the `jobs` of the edit may differ."""
     result = apply_edits(before.source, edit.text_edits)
     try:
@@ -156,17 +156,17 @@ def _apply(before: Document, edit: _Edit) -> Document:
     return after
 
 
-def _jobs_data(document: Document) -> dict[str, Any]:
+def _jobs_data(document: YamlDocument) -> dict[str, Any]:
     """The jobs as they are written, valid or not."""
     data = {} if document.data is None else document.data
     jobs = (data.get("jobs") or {}) if isinstance(data, dict) else None
     if not isinstance(jobs, dict):
-        problem = Problem(path=("jobs",), message="`jobs` must be a mapping of names to jobs")
+        problem = ConfigProblem(path=("jobs",), message="`jobs` must be a mapping of names to jobs")
         raise invalid([problem], document)
     return jobs
 
 
-def _find_job(document: Document, name: str) -> tuple[Entry, dict[str, Any]]:
+def _find_job(document: YamlDocument, name: str) -> tuple[MappingEntry, dict[str, Any]]:
     """The entry and the body of a job. A body that is not a mapping counts as empty."""
     jobs = _jobs_data(document)
     if name not in jobs:
@@ -183,7 +183,10 @@ def _find_job(document: Document, name: str) -> tuple[Entry, dict[str, Any]]:
 
 
 def _replace_body(
-    document: Document, entry: Entry, body: Mapping[str, Any], kinds: Mapping[str, JobKind]
+    document: YamlDocument,
+    entry: MappingEntry,
+    body: Mapping[str, Any],
+    kinds: Mapping[str, JobKind],
 ) -> _Edit:
     parse_job(entry.name, body, kinds=kinds)
     text_edits = set_value(document.source, entry, body)

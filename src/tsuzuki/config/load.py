@@ -40,9 +40,9 @@ from tsuzuki.config.schema.sections import Section, section_models
 from tsuzuki.config.schema.web import SECTION as WEB
 from tsuzuki.config.schema.web import WebSection
 from tsuzuki.config.schema.webhooks import Webhook, path_of, secret_variables
-from tsuzuki.config.yaml.document import Document, read_document
+from tsuzuki.config.yaml.document import YamlDocument, read_document
 from tsuzuki.model.access import OwnerMode
-from tsuzuki.model.errors import ConfigurationError, Place
+from tsuzuki.model.errors import ConfigurationError, FilePlace
 from tsuzuki.model.job import JobSpec
 
 
@@ -51,7 +51,7 @@ class UnsetVariable:
     """A variable that the file refers to and that has no value, and where."""
 
     name: str
-    place: Place | None
+    place: FilePlace | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class Configuration:
     unset_variables: tuple[UnsetVariable, ...] = field(default=(), compare=False)
     """The variables without a default that sections and the `environment` of jobs refer to and that are not set. A
     command may still find them where its worker runs."""
-    document: Document | None = field(default=None, compare=False, repr=False)
+    document: YamlDocument | None = field(default=None, compare=False, repr=False)
     cwd: Path = field(default=HERE, compare=False)
     """The base of relative paths in `…_FILE` variables."""
 
@@ -112,7 +112,7 @@ class Configuration:
         ):
             yield from passwords_in(url)
 
-    def place_of_job(self, name: str) -> Place | None:
+    def place_of_job(self, name: str) -> FilePlace | None:
         """Where a job stands in the file; None if it does not."""
         if self.document is None or name not in ((self.document.data or {}).get("jobs") or {}):
             return None

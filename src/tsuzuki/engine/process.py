@@ -6,7 +6,7 @@ steps: start nothing new, wait for what runs, then stop it and hand it back. Ask
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from random import Random
 
@@ -25,7 +25,7 @@ from tsuzuki.engine.log import log
 from tsuzuki.engine.loop import Loop
 from tsuzuki.engine.loop_health import LoopHealth
 from tsuzuki.engine.metrics import Metrics
-from tsuzuki.engine.role import Role
+from tsuzuki.engine.role import ProcessRole
 from tsuzuki.engine.settings_cache import SettingsCache
 from tsuzuki.engine.task import Executor
 from tsuzuki.engine.wakeups import ProcessWakeUps, WakeUpListener
@@ -59,9 +59,9 @@ class Engine:
         executor: Executor,
         clock: Clock,
         random: Random,
-        role: Role,
+        role: ProcessRole,
         software_version: str,
-        components: Sequence[Component] = (ENGINE,),
+        components: Callable[[], Iterable[Component]] = lambda: (ENGINE,),
         metrics: Metrics | None = None,
         archive: LogArchive | None = None,
         coordination: Coordination | None = None,

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from tsuzuki.model.worker import DEFAULT_CAPACITY
-from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.wakeups.channels import WakeupChannel
 
 
 @dataclass(frozen=True, kw_only=True)
-class Role:
+class ProcessRole:
     """`tags` are what this process offers; a job with tags runs only where all of them are. With `only_job`
     its worker is registered for that job alone: no leader, of whatever process, assigns it a run of another one.
     With `only_run` it is registered for that run alone.
@@ -27,7 +27,7 @@ class Role:
         return {(True, True): "up", (False, True): "worker"}.get((self.lead, self.work), "leader")
 
     @property
-    def channels(self) -> frozenset[Channel]:
+    def channels(self) -> frozenset[WakeupChannel]:
         """The wake-ups that concern it."""
-        parts = {Channel.LEADER: self.lead, Channel.WORKERS: self.work}
+        parts = {WakeupChannel.LEADER: self.lead, WakeupChannel.WORKERS: self.work}
         return frozenset(channel for channel, is_ours in parts.items() if is_ours)

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple, Protocol
 
 from tsuzuki.engine.outcome import Outcome, StopCause
 from tsuzuki.model.job import JobSpec
-from tsuzuki.model.run import Started, WorkOrder, key_of_work
+from tsuzuki.model.run import StartedRun, WorkOrder, key_of_work
 
 
 class Task(NamedTuple):
     """`run` is as it was read; `started` is what every write for it must name."""
 
     run: WorkOrder
-    started: Started
+    started: StartedRun
     spec: JobSpec
     event: Any = None
 

@@ -11,7 +11,7 @@ from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import NotListening
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.wakeups import listeners
-from tsuzuki.store.wakeups.channels import ALL_CHANNELS, Channel
+from tsuzuki.store.wakeups.channels import ALL_CHANNELS, WakeupChannel
 from tsuzuki.store.wakeups.listeners import Listener
 
 LISTEN_SECONDS = 1.0
@@ -52,9 +52,9 @@ class ProcessWakeUps:
     def wake(self, names: Iterable[str]) -> None:
         """Wake what is named: a channel, or a worker by its id, which may be another process's."""
         for name in names:
-            if name == Channel.LEADER:
+            if name == WakeupChannel.LEADER:
                 self.leader.wake()
-            elif name in (Channel.WORKERS, self._worker_id()):
+            elif name in (WakeupChannel.WORKERS, self._worker_id()):
                 self._is_worker_called = True
                 self.worker.wake()
 
@@ -71,7 +71,7 @@ class WakeUpListener:
     """`step` is called by one thread. A listener that fails is replaced by a new one."""
 
     def __init__(
-        self, *, database: Database, wakeups: ProcessWakeUps, channels: Collection[Channel]
+        self, *, database: Database, wakeups: ProcessWakeUps, channels: Collection[WakeupChannel]
     ) -> None:
         self._database = database
         self._wakeups = wakeups

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tsuzuki.mcp.tokens import compact_json
-from tsuzuki.mcp.tool import Parameter, Tool
+from tsuzuki.mcp.tool import Tool, ToolParameter
 from tsuzuki.model.errors import UsageError
 from tsuzuki.model.suggestion import closest
 
@@ -42,7 +42,7 @@ def _normal(name: str) -> str:
     return spaced.replace("-", "_").strip("_").lower()
 
 
-def _names_of(tool: Tool) -> dict[str, Parameter]:
+def _names_of(tool: Tool) -> dict[str, ToolParameter]:
     """Every name that a parameter may be given by. A real name is never an alias of another."""
     aliases = {alias: one for one in tool.parameters for alias in one.aliases}
     return {**aliases, **{one.name: one for one in tool.parameters}}
@@ -70,7 +70,7 @@ def call_words(tool: str, arguments: Mapping[str, Any]) -> str:
     return f"{tool} {compact_json(dict(arguments))}"
 
 
-def _value(tool: Tool, parameter: Parameter, value: Any) -> Any:
+def _value(tool: Tool, parameter: ToolParameter, value: Any) -> Any:
     wanted = parameter.schema.get("type")
     types = [wanted] if isinstance(wanted, str) else list(wanted or ())
     for one in types:
@@ -84,7 +84,7 @@ def _value(tool: Tool, parameter: Parameter, value: Any) -> Any:
     )
 
 
-def _is_within(parameter: Parameter, value: Any) -> bool:
+def _is_within(parameter: ToolParameter, value: Any) -> bool:
     schema = parameter.schema
     if "enum" in schema and value not in schema["enum"]:
         return False
@@ -93,7 +93,7 @@ def _is_within(parameter: Parameter, value: Any) -> bool:
     return not is_number or ((least is None or value >= least) and (most is None or value <= most))
 
 
-def _wanted_words(parameter: Parameter, types: Sequence[str]) -> str:
+def _wanted_words(parameter: ToolParameter, types: Sequence[str]) -> str:
     schema = parameter.schema
     if "enum" in schema:
         return f"one of {', '.join(schema['enum'])}"

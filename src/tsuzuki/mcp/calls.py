@@ -6,7 +6,7 @@ from typing import Any
 
 from tsuzuki.mcp.answer import ToolAnswer, masked, refusal
 from tsuzuki.mcp.arguments import checked_arguments, next_call
-from tsuzuki.mcp.tool import Call, Progress, ServerState, Tool
+from tsuzuki.mcp.tool import ServerState, Tool, ToolCall, ToolProgress
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.suggestion import did_you_mean
 
@@ -22,7 +22,7 @@ def answer_call(
     arguments: Mapping[str, Any] | None,
     *,
     state: ServerState,
-    progress: Progress,
+    progress: ToolProgress,
 ) -> ToolAnswer:
     """Call a tool, listed or not. Nothing is raised."""
     return masked(_answer(tools, name, arguments, state=state, progress=progress), state.mask)
@@ -39,7 +39,7 @@ def _answer(
     arguments: Mapping[str, Any] | None,
     *,
     state: ServerState,
-    progress: Progress,
+    progress: ToolProgress,
 ) -> ToolAnswer:
     tool = next((one for one in tools if one.name == name), None)
     if tool is None:
@@ -50,7 +50,7 @@ def _answer(
     try:
         state.require(tool.right)
         checked = checked_arguments(tool, arguments or {})
-        call = Call(tool=tool, arguments=checked, state=state, progress=progress)
+        call = ToolCall(tool=tool, arguments=checked, state=state, progress=progress)
         return tool.load()(call)
     except TsuzukiError as problem:
         place = f"{problem.place}: " if problem.place else ""

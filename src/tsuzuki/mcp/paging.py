@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.tokens import QUARTERS, clipped, compact_json, printable
-from tsuzuki.mcp.tool import Call
+from tsuzuki.mcp.tool import ToolCall
 from tsuzuki.model.errors import UsageError
 
 HASH_LENGTH = 6
@@ -37,7 +37,7 @@ Item = TypeVar("Item", bound=Listed)
 
 
 @dataclass(frozen=True)
-class Form(Generic[Item]):
+class ItemForm(Generic[Item]):
     """One way to show things."""
 
     name: str
@@ -45,7 +45,7 @@ class Form(Generic[Item]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cursor:
+class McpCursor:
     """Where the next page starts: behind the thing at `offset - 1`, which is known again by its hash."""
 
     offset: int = 0
@@ -53,7 +53,7 @@ class Cursor:
     last: str = ""
 
     @classmethod
-    def of(cls, call: Call) -> Self:
+    def of(cls, call: ToolCall) -> Self:
         """The cursor of a call; at the start if it has none. That of another question is refused."""
         text = call.get("cursor")
         if text is None:
@@ -87,7 +87,7 @@ def foreign_cursor(text: str) -> UsageError:
     )
 
 
-def question_of(call: Call) -> str:
+def question_of(call: ToolCall) -> str:
     """What the question is, on every page and with any budget."""
     told = {key: call.arguments[key] for key in sorted(call.arguments)}
     told = {key: value for key, value in told.items() if key not in ("cursor", "budget")}
@@ -99,12 +99,12 @@ def short_hash(text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Page(Generic[Item]):
+class McpPage(Generic[Item]):
     """What an answer is made from. `items` are known from the first of all on, as far as they are needed."""
 
     index: Mapping[str, Any]
     items: Sequence[Item]
-    forms: Sequence[Form[Item]]
+    forms: Sequence[ItemForm[Item]]
     total: int
     is_total_exact: bool = True
     size: int | None = None
@@ -122,9 +122,9 @@ class Page(Generic[Item]):
     empty: str = "Nothing found."
 
 
-def page_answer(call: Call, page: Page[Item]) -> ToolAnswer:
+def page_answer(call: ToolCall, page: McpPage[Item]) -> ToolAnswer:
     """The next page, in the fullest form that fits."""
-    cursor = Cursor.of(call)
+    cursor = McpCursor.of(call)
     start = cursor.start_in(page.items)
     end = min((one for one in page.ends if one > start), default=len(page.items))
     shown = page.items[start : min(end, start + (page.size or call.budget))]
@@ -143,7 +143,7 @@ class _Draft(Generic[Item]):
     """Tries answers to one call."""
 
     def __init__(
-        self, page: Page[Item], cursor: Cursor, start: int, shown: Sequence[Item], notes: str
+        self, page: McpPage[Item], cursor: McpCursor, start: int, shown: Sequence[Item], notes: str
     ) -> None:
         self._notes = notes
         self._page = page
@@ -151,7 +151,7 @@ class _Draft(Generic[Item]):
         self._start = start
         self._shown = shown
 
-    def answer(self, form: Form[Item], count: int, counts: str = "") -> ToolAnswer:
+    def answer(self, form: ItemForm[Item], count: int, counts: str = "") -> ToolAnswer:
         """The first `count` of the page in a form."""
         return self._made(form.name, count, form.render(self._shown[:count]), counts)
 
@@ -159,7 +159,7 @@ class _Draft(Generic[Item]):
         words = self._page.empty if self._start == 0 else "There is nothing more."
         return self._made("full", 0, clipped(words, 2 * budget))
 
-    def cut(self, form: Form[Item], budget: int) -> ToolAnswer:
+    def cut(self, form: ItemForm[Item], budget: int) -> ToolAnswer:
         """As many as fit; the rest is counted. One is always shown, cut short if it must be."""
         room = QUARTERS * budget
         reserved = min(COUNTS_QUARTERS_MAX, room // 8)

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from tsuzuki.mcp.tool import BUDGET_MIN, Parameter
+from tsuzuki.mcp.tool import BUDGET_MIN, ToolParameter
 
 
 def parameter(
     name: str, kind: str | list[str], *aliases: str, required: bool = False, **schema: Any
-) -> Parameter:
+) -> ToolParameter:
     """`aliases` are what callers often write instead; `schema` is the rest of its JSON schema."""
     items = {"items": {"type": "string"}} if "array" in kind else {}
-    return Parameter(
+    return ToolParameter(
         name=name,
         schema={"type": kind, **items, **schema},
         required=required,
@@ -18,7 +18,7 @@ def parameter(
     )
 
 
-def budget_parameter(most: int) -> Parameter:
+def budget_parameter(most: int) -> ToolParameter:
     return parameter(
         "budget",
         "integer",

@@ -27,7 +27,7 @@ from mcp_types import Tool as ListedTool
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.calls import answer_call, listed_tools
 from tsuzuki.mcp.tasks import serve_tasks
-from tsuzuki.mcp.tool import Progress, ServerState, Tool
+from tsuzuki.mcp.tool import ServerState, Tool, ToolProgress
 from tsuzuki.mcp.tool_set import ToolSet
 from tsuzuki.model.import_string import load
 
@@ -81,7 +81,7 @@ class ToolServer:
     async def _call_tool(
         self, context: ServerRequestContext[Any], params: CallToolRequestParams
     ) -> CallToolResult:
-        progress = Progress()
+        progress = ToolProgress()
         work = partial(
             answer_call,
             self._tool_set.tools,
@@ -111,7 +111,7 @@ def _made(target: str, state: ServerState) -> Any:
     return load(target)(state)
 
 
-async def tell_progress(session: ServerSession, progress: Progress) -> None:
+async def tell_progress(session: ServerSession, progress: ToolProgress) -> None:
     """Tell the client how far a call is until cancelled; every number is higher than the one before."""
     told, number = 0.0, 0
     while True:

@@ -17,7 +17,7 @@ BUDGET_MIN = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameter:
+class ToolParameter:
     """An argument of a tool. `aliases` are what callers often write instead."""
 
     name: str
@@ -38,7 +38,7 @@ class Tool:
     right: AnyRight
     """Which a principal needs to see the tool and to call it."""
 
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ToolParameter, ...]
     example: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of a call that can be made; an error shows it."""
 
@@ -68,7 +68,7 @@ class Tool:
         return function
 
 
-class Progress:
+class ToolProgress:
     """How far a call is: written by the thread that answers, read by the loop that tells the client."""
 
     def __init__(self) -> None:
@@ -85,13 +85,13 @@ class Progress:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
+class ToolCall:
     """One call of a tool, its arguments checked and under their own names."""
 
     tool: Tool
     arguments: Mapping[str, Any]
     state: "ServerState"
-    progress: Progress = field(default_factory=Progress)
+    progress: ToolProgress = field(default_factory=ToolProgress)
 
     def get(self, name: str, default: Any = None) -> Any:
         return self.arguments.get(name, default)
@@ -103,7 +103,7 @@ class Call:
         return min(asked, self.tool.budget_max)
 
 
-ToolFunction = Callable[[Call], "ToolAnswer"]
+ToolFunction = Callable[[ToolCall], "ToolAnswer"]
 
 
 @dataclass(frozen=True, kw_only=True)

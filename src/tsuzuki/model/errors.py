@@ -22,7 +22,7 @@
     └── Interrupted           the user asked to stop
 
 An error has four facts for its caller: a stable `code`, whether a retry can help (`permanent`), when to retry
-(`retry_after_seconds`), and what to do next (`hint`). Faces translate the class, never the text.
+(`retry_after_seconds`), and what to do next (`hint`). Interfaces translate the class, never the text.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class FilePlace:
     """The position of an error in a file. Lines and columns count from 1."""
 
     file: str
@@ -54,7 +54,7 @@ class TsuzukiError(Exception):
         message: str,
         *,
         hint: str | None = None,
-        place: Place | None = None,
+        place: FilePlace | None = None,
         retry_after_seconds: float | None = None,
         code: str | None = None,
     ) -> None:

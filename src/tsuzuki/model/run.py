@@ -122,7 +122,7 @@ class CancelRequest(NamedTuple):
     requested_at: datetime
 
 
-class Started(NamedTuple):
+class StartedRun(NamedTuple):
     """A run that this worker owns: every write for it names its `version` and `epoch`."""
 
     id: int
@@ -150,8 +150,8 @@ class WorkOrder(NamedTuple):
     event_id: int | None
 
     @property
-    def started(self) -> Started:
-        return Started(self.id, self.version, self.leader_epoch)
+    def started(self) -> StartedRun:
+        return StartedRun(self.id, self.version, self.leader_epoch)
 
 
 def retry_key(run_id: int) -> str:

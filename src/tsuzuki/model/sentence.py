@@ -1,6 +1,6 @@
 """Sentences for people: English text that remembers the text with its places and the values that filled them.
 
-A face that speaks another language translates the text and fills it again; to every other reader it is a string.
+An interface that speaks another language translates the text and fills it again; to every other reader it is a string.
 """
 
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Self
 
 
-class Command(str):
+class CommandLine(str):
     """A line to type, inside a sentence."""
 
     __slots__ = ()
@@ -59,7 +59,7 @@ def _changed(value: Any, change: Callable[[str], str]) -> Any:
             return value.with_texts(change)
         case tuple():
             return tuple(_changed(one, change) for one in value)
-        case str() if type(value) in (str, Command):
+        case str() if type(value) in (str, CommandLine):
             return type(value)(change(value))
         case _:
             return value

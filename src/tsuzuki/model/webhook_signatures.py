@@ -41,7 +41,7 @@ class WebhookKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Delivery:
+class WebhookDelivery:
     """What the headers of a request say that was proved: its id, the same if it is sent again, and what the sender
     calls the event."""
 
@@ -71,7 +71,7 @@ def verify(
     body: bytes,
     now: datetime,
     secret_header: str = SECRET_HEADER,
-) -> Delivery:
+) -> WebhookDelivery:
     """Raises `NotAuthenticated` with the code `signature_missing`, `signature_wrong` or `signature_stale`,
     `UsageError` for an id that is none, and `ConfigurationError` for a secret that is none."""
     if not secrets or not all(secrets):
@@ -113,7 +113,7 @@ def check_headers(
 
 def _verify_standard(
     secrets: Sequence[str], headers: Headers, body: bytes, now: datetime
-) -> Delivery:
+) -> WebhookDelivery:
     delivery_id = _required(headers, "webhook-id", "svix-id")
     at = _required(headers, "webhook-timestamp", "svix-timestamp")
     signatures = _required(headers, "webhook-signature", "svix-signature").split()
@@ -150,7 +150,7 @@ def _standard_key(secret: str) -> bytes:
     return key
 
 
-def _verify_github(secrets: Sequence[str], headers: Headers, body: bytes) -> Delivery:
+def _verify_github(secrets: Sequence[str], headers: Headers, body: bytes) -> WebhookDelivery:
     signature = _required(headers, "X-Hub-Signature-256")
     expected = [
         f"sha256={hmac.new(_bytes(secret), body, hashlib.sha256).hexdigest()}".encode()
@@ -188,14 +188,14 @@ def _required(headers: Headers, *names: str) -> str:
     return value
 
 
-def _delivery(delivery_id: str | None, event: str | None) -> Delivery:
+def _delivery(delivery_id: str | None, event: str | None) -> WebhookDelivery:
     if delivery_id is not None and not _ID.fullmatch(delivery_id):
         raise UsageError(
             "the id of this webhook is not one",
             hint="It has up to 200 letters, digits and signs, without spaces.",
             code="webhook_id",
         )
-    return Delivery(id=delivery_id, event=event)
+    return WebhookDelivery(id=delivery_id, event=event)
 
 
 def _refused(message: str, code: str) -> NotAuthenticated:

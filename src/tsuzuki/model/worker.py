@@ -40,7 +40,7 @@ class DetachReason(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Worker:
+class StoredWorker:
     """A stored worker. `id` is new at every start of a process."""
 
     id: str

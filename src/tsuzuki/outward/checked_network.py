@@ -14,7 +14,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
-from tsuzuki.outward.deadline import Deadline
+from tsuzuki.outward.deadline import ExchangeDeadline
 from tsuzuki.outward.errors import SourceFailed, SourceRefused, SourceUnavailable
 from tsuzuki.outward.public_address import literal_address, why_not_public
 
@@ -49,7 +49,7 @@ class CheckedNetwork(httpcore2.NetworkBackend):
         self,
         network: httpcore2.NetworkBackend,
         *,
-        deadline: Deadline,
+        deadline: ExchangeDeadline,
         private_hosts: Collection[str],
         resolve: Resolve,
     ) -> None:

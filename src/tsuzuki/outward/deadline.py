@@ -16,7 +16,7 @@ import httpx2
 from tsuzuki.model.clock import Clock
 
 
-class Deadline:
+class ExchangeDeadline:
     """When the exchange of each thread must be over. One exchange at a time is under way in a thread."""
 
     def __init__(self, clock: Clock) -> None:
@@ -44,7 +44,7 @@ class Deadline:
 
 
 class _Stream(httpcore2.NetworkStream):
-    def __init__(self, stream: httpcore2.NetworkStream, deadline: Deadline) -> None:
+    def __init__(self, stream: httpcore2.NetworkStream, deadline: ExchangeDeadline) -> None:
         self._stream = stream
         self._deadline = deadline
 
@@ -73,7 +73,7 @@ class _Stream(httpcore2.NetworkStream):
 class DeadlineNetwork(httpcore2.NetworkBackend):
     """A network whose connections all keep the deadline."""
 
-    def __init__(self, backend: httpcore2.NetworkBackend, deadline: Deadline) -> None:
+    def __init__(self, backend: httpcore2.NetworkBackend, deadline: ExchangeDeadline) -> None:
         self._backend = backend
         self._deadline = deadline
 
@@ -90,7 +90,7 @@ class DeadlineNetwork(httpcore2.NetworkBackend):
         return _Stream(stream, self._deadline)
 
 
-def set_deadline(client: httpx2.Client, deadline: Deadline) -> None:
+def set_deadline(client: httpx2.Client, deadline: ExchangeDeadline) -> None:
     """Let every connection of a client keep the deadline, those through a proxy too."""
     # httpx2 has no parameter for the network of its transports, though the pools below them have one.
     for transport in (client._transport, *client._mounts.values()):  # noqa: SLF001 -- see above

@@ -39,7 +39,7 @@ class Downloaded:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class HttpAnswer:
     """One response, redirects too. Of a response that is no success only the start of the body is kept."""
 
     status: int
@@ -47,7 +47,7 @@ class Answer:
     body: bytes
 
 
-def read_answer(response: httpcore2.Response, *, host: str, bytes_max: int) -> Answer:
+def read_answer(response: httpcore2.Response, *, host: str, bytes_max: int) -> HttpAnswer:
     """The response with its decoded body. Raises `TooLarge` and `NotDecodable`."""
     headers = _headers(response)
     is_success = response.status < 300
@@ -62,10 +62,12 @@ def read_answer(response: httpcore2.Response, *, host: str, bytes_max: int) -> A
         body, is_whole = b"", False
     if is_success and not is_whole:
         raise _too_large(host, bytes_max)
-    return Answer(status=response.status, headers=headers, body=body)
+    return HttpAnswer(status=response.status, headers=headers, body=body)
 
 
-def downloaded(answer: Answer, *, final_url: str, moved_permanently_to: str | None) -> Downloaded:
+def downloaded(
+    answer: HttpAnswer, *, final_url: str, moved_permanently_to: str | None
+) -> Downloaded:
     content_type = answer.headers.get("content-type", "")
     charset = _CHARSET.search(content_type)
     return Downloaded(

@@ -21,7 +21,7 @@ import httpx2
 
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError
-from tsuzuki.outward.deadline import Deadline, set_deadline
+from tsuzuki.outward.deadline import ExchangeDeadline, set_deadline
 from tsuzuki.outward.errors import (
     NotConnected,
     RateLimitedUntil,
@@ -99,7 +99,7 @@ class HttpClient:
             verify=trusted_certificates() if self._base_url.startswith("https:") else False,
             headers={"Accept": "application/json", "User-Agent": user_agent()},
         )
-        self._deadline = Deadline(clock)
+        self._deadline = ExchangeDeadline(clock)
         set_deadline(self._client, self._deadline)
 
     def get(

@@ -25,10 +25,10 @@ from tsuzuki.outward.checked_network import (
     system_resolve,
 )
 from tsuzuki.outward.content_encoding import ACCEPTED, NotDecodable
-from tsuzuki.outward.deadline import Deadline, DeadlineNetwork
+from tsuzuki.outward.deadline import DeadlineNetwork, ExchangeDeadline
 from tsuzuki.outward.downloaded import (
-    Answer,
     Downloaded,
+    HttpAnswer,
     TooLarge,
     downloaded,
     read_answer,
@@ -69,7 +69,7 @@ class SafeDownloader:
     ) -> None:
         silence_library_log()
         self.clock = clock
-        self._deadline = Deadline(clock)
+        self._deadline = ExchangeDeadline(clock)
         self._timeout_seconds = timeout_seconds
         self._certificates = certificates
         silence = min(30.0, timeout_seconds)
@@ -138,7 +138,7 @@ class SafeDownloader:
             f"{start.host} redirects more than {REDIRECTS_MAX} times", code="redirects"
         )
 
-    def _exchange(self, url: httpx2.URL, headers: Mapping[str, str], bytes_max: int) -> Answer:
+    def _exchange(self, url: httpx2.URL, headers: Mapping[str, str], bytes_max: int) -> HttpAnswer:
         """One request and its response."""
         try:
             response = self._pool(url.scheme).handle_request(self._request(url, headers))

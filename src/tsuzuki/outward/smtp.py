@@ -42,7 +42,7 @@ class MailRefused(MailFailed):
     permanent = True
 
 
-class Delivery(Enum):
+class MailDelivery(Enum):
     """What is known once the message has left."""
 
     ACCEPTED = auto()
@@ -68,7 +68,7 @@ class SmtpServer:
         """The right half of our message ids."""
         return address_in(self.sender).rpartition("@")[2]
 
-    def send(self, message: EmailMessage, before_sending: Callable[[], None]) -> Delivery:
+    def send(self, message: EmailMessage, before_sending: Callable[[], None]) -> MailDelivery:
         """Have a message taken by the server. Raises `MailFailed` if it surely was not;
         an error of `before_sending` leaves it unsent as well."""
         body = re.sub(rb"(?m)^\.", b"..", message.as_bytes())
@@ -80,13 +80,13 @@ class SmtpServer:
                 session.send(body + (b"" if body.endswith(b"\r\n") else b"\r\n") + b".\r\n")
                 answer = session.getreply()
             except (OSError, smtplib.SMTPException):
-                return Delivery.UNKNOWN
+                return MailDelivery.UNKNOWN
             if answer[0] // 100 not in (_YES, *_NO):
-                return Delivery.UNKNOWN
+                return MailDelivery.UNKNOWN
             self._expect(answer, _YES)
             with suppress(OSError, smtplib.SMTPException):
                 session.quit()
-            return Delivery.ACCEPTED
+            return MailDelivery.ACCEPTED
 
     def sign_in(self) -> None:
         """Connect, encrypt and sign in; send nothing. Raises `MailFailed`."""

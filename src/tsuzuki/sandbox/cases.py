@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 from .control import PREFIX
-from .exchange import Request, Response, Route, json_response
+from .exchange import Response, Route, StandInRequest, json_response
 
 Case = TypeVar("Case", bound=StrEnum)
 
@@ -99,11 +99,11 @@ def _spent(planned: PlannedCase[Any], seen: int) -> bool:
 def case_routes(cases: Cases[Any], path: str = "/cases") -> list[Route]:
     """GET shows the known and the waiting cases, POST adds one, DELETE clears them all."""
 
-    def show(_request: Request) -> Response:
+    def show(_request: StandInRequest) -> Response:
         waiting = [asdict(planned) for planned in cases.waiting]
         return json_response({"known": [case.value for case in cases.known], "waiting": waiting})
 
-    def add(request: Request) -> Response:
+    def add(request: StandInRequest) -> Response:
         try:
             planned = _planned(cases, request.json())
         except (ValueError, TypeError, KeyError) as problem:
@@ -112,7 +112,7 @@ def case_routes(cases: Cases[Any], path: str = "/cases") -> list[Route]:
             return json_response({"message": message}, status=400)
         return json_response(asdict(planned), status=201)
 
-    def clear(_request: Request) -> Response:
+    def clear(_request: StandInRequest) -> Response:
         cases.clear()
         return Response(status=204)
 

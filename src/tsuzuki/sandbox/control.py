@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .exchange import Application, Request, Response, Route, Router, json_response
-from .faults import Fault, FaultKind, Faults
+from .exchange import Application, Response, Route, Router, StandInRequest, json_response
+from .faults import Faults, StandInFault, StandInFaultKind
 
 PREFIX = "/_sandbox"
 SECRET_PARAMETER = re.compile(
@@ -30,7 +30,7 @@ SECRET_HEADERS = {"authorization", "private-token", "job-token", "cookie", "x-go
 class Seen:
     """A request that came, and how it was answered; None if it never was."""
 
-    request: Request
+    request: StandInRequest
     status: int | None
 
     def as_dict(self) -> dict[str, Any]:
@@ -51,14 +51,14 @@ def control(
 ) -> Application:
     """The application behind `/_sandbox`; `more` are the routes of one stand-in."""
 
-    def overview(_request: Request) -> Response:
+    def overview(_request: StandInRequest) -> Response:
         waiting = [asdict(fault) for fault in faults.waiting]
         return json_response({"faults": waiting, "held": faults.held, "requests": len(log())})
 
-    def requests(_request: Request) -> Response:
+    def requests(_request: StandInRequest) -> Response:
         return json_response([seen.as_dict() for seen in log()])
 
-    def add(request: Request) -> Response:
+    def add(request: StandInRequest) -> Response:
         try:
             fault = _fault(request.json())
         except (ValueError, TypeError) as problem:
@@ -66,11 +66,11 @@ def control(
         faults.add(fault)
         return json_response(asdict(fault), status=201)
 
-    def clear(_request: Request) -> Response:
+    def clear(_request: StandInRequest) -> Response:
         faults.clear()
         return Response(status=204)
 
-    def release(_request: Request) -> Response:
+    def release(_request: StandInRequest) -> Response:
         faults.release()
         return Response(status=204)
 
@@ -84,7 +84,7 @@ def control(
     ]
     router = Router(routes, otherwise=_unknown)
 
-    def refusing_other_origins(request: Request) -> Response:
+    def refusing_other_origins(request: StandInRequest) -> Response:
         if _is_from_another_origin(request):
             return json_response({"message": "refused: a request of another origin"}, status=403)
         return router(request)
@@ -92,21 +92,21 @@ def control(
     return refusing_other_origins
 
 
-def _is_from_another_origin(request: Request) -> bool:
+def _is_from_another_origin(request: StandInRequest) -> bool:
     origin = request.headers.get("Origin")
     if origin is not None and origin != request.base_url:
         return True
     return request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin")
 
 
-def _fault(fields: Any) -> Fault:
+def _fault(fields: Any) -> StandInFault:
     if not isinstance(fields, dict):
         raise TypeError("an object is expected")
     body = fields.get("body", "")
     text = body if isinstance(body, str) else json.dumps(body)
-    kind = FaultKind(fields.get("kind", FaultKind.ANSWER))
-    return Fault(**{**fields, "kind": kind, "body": text})
+    kind = StandInFaultKind(fields.get("kind", StandInFaultKind.ANSWER))
+    return StandInFault(**{**fields, "kind": kind, "body": text})
 
 
-def _unknown(request: Request) -> Response:
+def _unknown(request: StandInRequest) -> Response:
     return json_response({"message": f"nothing at {request.method} {request.path}"}, status=404)

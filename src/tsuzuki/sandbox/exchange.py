@@ -1,6 +1,6 @@
 """What goes to and fro between a client and a stand-in: a request, its answer, and the table of routes.
 
-An application is any function from `Request` to `Response`; `Router` makes one of a plain table.
+An application is any function from `StandInRequest` to `Response`; `Router` makes one of a plain table.
 """
 
 import json
@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class StandInRequest:
     """One request as it came. `path` is still percent-encoded; `params` and `query` are decoded."""
 
     method: str
@@ -86,7 +86,7 @@ class Response:
     """The connection is reset instead: what the request asked for happened or not, and no client can tell."""
 
 
-Application = Callable[[Request], Response]
+Application = Callable[[StandInRequest], Response]
 """One that has `control_routes` adds them to those under `/_sandbox`."""
 
 
@@ -122,7 +122,7 @@ class Router:
         self._routes = [(route.pattern(), route) for route in routes]
         self._otherwise = otherwise
 
-    def __call__(self, request: Request) -> Response:
+    def __call__(self, request: StandInRequest) -> Response:
         for pattern, route in self._routes:
             if route.method != request.method:
                 continue

@@ -13,7 +13,7 @@ from enum import StrEnum
 LOGIN_PAGE = b"<!DOCTYPE html><html><head><title>Sign in</title></head><body>Sign in</body></html>"
 
 
-class FaultKind(StrEnum):
+class StandInFaultKind(StrEnum):
     """What happens to a spoiled request."""
 
     ANSWER = "answer"
@@ -46,14 +46,14 @@ class FaultKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault:
+class StandInFault:
     """One order for trouble.
 
     `path` may hold `*` for any text. It is compared with the path as sent (percent-encoded), or,
     if it holds a `?`, with path and query.
     """
 
-    kind: FaultKind = FaultKind.ANSWER
+    kind: StandInFaultKind = StandInFaultKind.ANSWER
     path: str = "*"
     method: str = "*"
     skip: int = 0
@@ -88,7 +88,7 @@ def matches(pattern: str, target: str) -> bool:
 
 @dataclass
 class _Waiting:
-    fault: Fault
+    fault: StandInFault
     seen: int = 0
     spoiled: int = 0
 
@@ -114,7 +114,7 @@ class Faults:
         self._released = threading.Event()
         self._held = 0
 
-    def add(self, fault: Fault) -> None:
+    def add(self, fault: StandInFault) -> None:
         with self._lock:
             self._waiting.append(_Waiting(fault))
 
@@ -131,7 +131,7 @@ class Faults:
         released.set()
 
     @property
-    def waiting(self) -> list[Fault]:
+    def waiting(self) -> list[StandInFault]:
         """Those that still wait for requests."""
         with self._lock:
             return [waiting.fault for waiting in self._waiting if not waiting.spent]
@@ -142,7 +142,7 @@ class Faults:
         with self._lock:
             return self._held
 
-    def strike(self, method: str, target: str) -> Fault | None:
+    def strike(self, method: str, target: str) -> StandInFault | None:
         """The fault that takes this request, if one does."""
         with self._lock:
             for waiting in self._waiting:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 
-class Server(Protocol):
+class LocalServer(Protocol):
     """A server on 127.0.0.1 that runs between `start` and `stop`."""
 
     @property
@@ -15,7 +15,7 @@ class Server(Protocol):
     def stop(self) -> None: ...
 
 
-ServerT = TypeVar("ServerT", bound=Server)
+ServerT = TypeVar("ServerT", bound=LocalServer)
 
 
 class PortTaken(Exception):

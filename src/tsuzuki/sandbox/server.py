@@ -9,7 +9,7 @@
         client.get(f"{stand_in.url}/v1/volumes/zyTCAlFPjgYC")
         assert stand_in.count("*/volumes/*") == 1
 
-`Request`, `Response`, `Route`, `Router` and `json_response` are in `exchange`, `Fault` in `faults`; the
+`StandInRequest`, `Response`, `Route`, `Router` and `json_response` are in `exchange`, `StandInFault` in `faults`; the
 same faults are to be had over HTTP (`control`). HTTP/1.1 with connections kept alive; one thread per
 connection. A request is logged just before its response is sent, so a client that has the response finds it.
 """
@@ -32,8 +32,8 @@ from typing import Any, Self, assert_never
 from urllib.parse import parse_qsl, urlencode
 
 from .control import PREFIX, Seen, control
-from .exchange import Application, Request, Response, Stream
-from .faults import LOGIN_PAGE, Fault, FaultKind, Faults, matches
+from .exchange import Application, Response, StandInRequest, Stream
+from .faults import LOGIN_PAGE, Faults, StandInFault, StandInFaultKind, matches
 
 REMEMBERED_REQUESTS = 100_000
 BODY_BYTES_MAX = 64 * 1024 * 1024
@@ -90,7 +90,7 @@ class StandIn:
     def forget_requests(self) -> None:
         self._log.clear()
 
-    def note(self, request: Request, status: int | None) -> None:
+    def note(self, request: StandInRequest, status: int | None) -> None:
         self._log.append(Seen(request=request, status=status))
 
     def start(self) -> None:
@@ -188,28 +188,28 @@ class _Handler(BaseHTTPRequestHandler):
         stand_in.note(request, response.status if response else None)
         if response is None:
             self._reset()
-        elif fault is not None and fault.kind is FaultKind.DRIP:
+        elif fault is not None and fault.kind is StandInFaultKind.DRIP:
             self._drip(response, fault.seconds)
         else:
-            self._send(response, cut=fault is not None and fault.kind is FaultKind.CUT)
+            self._send(response, cut=fault is not None and fault.kind is StandInFaultKind.CUT)
 
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815 -- as inherited
 
-    def _spoil(self, request: Request, fault: Fault) -> Response | None:
+    def _spoil(self, request: StandInRequest, fault: StandInFault) -> Response | None:
         """What is sent in spite of the fault; None if nothing is."""
         match fault.kind:
-            case FaultKind.ANSWER:
+            case StandInFaultKind.ANSWER:
                 return _ordered(fault, fault.body.encode(), fault.content_type)
-            case FaultKind.HTML:
+            case StandInFaultKind.HTML:
                 return _ordered(fault, LOGIN_PAGE, "text/html; charset=utf-8")
-            case FaultKind.HANG | FaultKind.SLOW:
-                seconds = fault.seconds if fault.kind is FaultKind.SLOW else None
+            case StandInFaultKind.HANG | StandInFaultKind.SLOW:
+                seconds = fault.seconds if fault.kind is StandInFaultKind.SLOW else None
                 return self._ask(request) if self._hold(seconds) else None
-            case FaultKind.CUT | FaultKind.DRIP:
+            case StandInFaultKind.CUT | StandInFaultKind.DRIP:
                 return self._ask(request)
-            case FaultKind.RESET:
+            case StandInFaultKind.RESET:
                 return None
-            case FaultKind.SHORT | FaultKind.SWAPPED:
+            case StandInFaultKind.SHORT | StandInFaultKind.SWAPPED:
                 return _spoiled(self._ask(_with_query(request, fault.query)), fault)
             case _:
                 assert_never(fault.kind)
@@ -220,14 +220,14 @@ class _Handler(BaseHTTPRequestHandler):
             return False
         return not response.lost
 
-    def _ask(self, request: Request) -> Response:
+    def _ask(self, request: StandInRequest) -> Response:
         try:
             return self.server.stand_in.application(request)
         except Exception:
             logging.getLogger(__name__).exception("the stand-in failed at %s", request.path)
             return Response(status=500, body=b'{"message":"500 Internal Server Error"}')
 
-    def _read(self) -> Request | None:
+    def _read(self) -> StandInRequest | None:
         """The whole request, or None if its body is too large to be meant."""
         length = int(self.headers.get("Content-Length") or 0)
         if length > BODY_BYTES_MAX:
@@ -235,7 +235,7 @@ class _Handler(BaseHTTPRequestHandler):
         path, _, query_text = self.path.partition("?")
         host = self.headers.get("Host")
         stand_in = self.server.stand_in
-        return Request(
+        return StandInRequest(
             method=self.command,
             path=path,
             query_text=query_text,
@@ -341,15 +341,15 @@ def _framed(chunk: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(chunk), chunk)
 
 
-def _spoiled(response: Response, fault: Fault) -> Response:
+def _spoiled(response: Response, fault: StandInFault) -> Response:
     headers = {**response.headers, **fault.headers}
-    if fault.kind is not FaultKind.SHORT:
+    if fault.kind is not StandInFaultKind.SHORT:
         return replace(response, headers=headers)
     rows = json.loads(response.body)[: fault.rows]
     return replace(response, body=json.dumps(rows).encode(), headers=headers)
 
 
-def _with_query(request: Request, changes: Mapping[str, str]) -> Request:
+def _with_query(request: StandInRequest, changes: Mapping[str, str]) -> StandInRequest:
     """The request with some of its parameters changed; without changes the request as it came."""
     if not changes:
         return request
@@ -357,7 +357,7 @@ def _with_query(request: Request, changes: Mapping[str, str]) -> Request:
     return replace(request, query=query, query_text=urlencode(query))
 
 
-def _ordered(fault: Fault, body: bytes, content_type: str) -> Response:
+def _ordered(fault: StandInFault, body: bytes, content_type: str) -> Response:
     return Response(
         status=fault.status, body=body, content_type=content_type, headers=fault.headers
     )

@@ -1,1 +1,1 @@
-"""The use-cases, each once, for every face: command line, library, web, MCP."""
+"""The use-cases, each once, for every interface: command line, library, web, MCP."""

@@ -26,7 +26,7 @@ class Claim:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class StoredAnswer:
     """What a request was answered with."""
 
     status: int
@@ -38,7 +38,7 @@ class ApiRequests:
     def __init__(self, *, database: Database) -> None:
         self._database = database
 
-    def claim(self, *, actor: str, key: str, fingerprint: str) -> Claim | Answer:
+    def claim(self, *, actor: str, key: str, fingerprint: str) -> Claim | StoredAnswer:
         """The claim on a new request, or the answer of an earlier one with the same key. Raises `UsageError` if
         that was another request, and `Conflict` while it is carried out."""
         claim = Claim(
@@ -65,7 +65,7 @@ class ApiRequests:
                     code="idempotency_key_used",
                 )
             if earlier.status is not None:
-                return Answer(
+                return StoredAnswer(
                     status=earlier.status, headers=earlier.headers or {}, body=earlier.body or ""
                 )
             if earlier.is_claimed or not api_requests.take_over(
@@ -74,7 +74,7 @@ class ApiRequests:
                 raise _in_flight(key)
             return Claim(actor=actor, key=key, request_id=earlier.request_id, token=claim.token)
 
-    def answer(self, claim: Claim, answer: Answer) -> None:
+    def answer(self, claim: Claim, answer: StoredAnswer) -> None:
         with self._database.write() as connection:
             api_requests.answer(
                 connection,

@@ -40,7 +40,7 @@ _NEWEST = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class BulkView:
+class BulkActionView:
     """An action as people see it. `samples` are runs that match, at its preview only."""
 
     action: BulkAction
@@ -72,7 +72,7 @@ class BulkActions(ActingService):
         self._actor = actor
         self._runs = runs
 
-    def preview(self, verb: BulkVerb, wanted: RunFilter) -> BulkView:
+    def preview(self, verb: BulkVerb, wanted: RunFilter) -> BulkActionView:
         """Freeze the filter, and count what it matches. No run is changed."""
         wanted = _within(verb, wanted)
         with self._database.write() as connection:
@@ -97,7 +97,7 @@ class BulkActions(ActingService):
             self._note(connection, "bulk.preview", view.action)
             return replace(view, samples=samples)
 
-    def confirm(self, bulk_id: int) -> BulkView:
+    def confirm(self, bulk_id: int) -> BulkActionView:
         """Have it carried out. Raises `Conflict` if it was confirmed before, is older than an hour, or would
         reach far more runs than its preview said."""
         with self._database.write() as connection:
@@ -133,8 +133,8 @@ class BulkActions(ActingService):
         bulk.take(connection, bulk_id, run_id=submission.run_id)
 
     def wait(
-        self, bulk_id: int, *, on_change: Callable[[BulkView], None] = lambda _view: None
-    ) -> BulkView:
+        self, bulk_id: int, *, on_change: Callable[[BulkActionView], None] = lambda _view: None
+    ) -> BulkActionView:
         """The action, once it is carried out, stopped or failed. `on_change` sees it whenever it has progressed."""
         clock, never, seen = self._database.clock, threading.Event(), None
         while True:
@@ -146,7 +146,7 @@ class BulkActions(ActingService):
                 return view
             clock.wait(never, WAIT_SECONDS)
 
-    def stop(self, bulk_id: int) -> BulkView:
+    def stop(self, bulk_id: int) -> BulkActionView:
         """Let it go no further. What was done stays done."""
         with self._database.write() as connection:
             action = self._require(connection, bulk_id)
@@ -160,16 +160,16 @@ class BulkActions(ActingService):
             self._note(connection, "bulk.stop", action)
             return self._view(connection, bulk_id)
 
-    def get(self, bulk_id: int) -> BulkView:
+    def get(self, bulk_id: int) -> BulkActionView:
         with self._database.read() as connection:
             return self._view(connection, bulk_id)
 
-    def find(self, *, before_id: int | None = None, limit: int = 50) -> list[BulkView]:
+    def find(self, *, before_id: int | None = None, limit: int = 50) -> list[BulkActionView]:
         """Newest first."""
         with self._database.read() as connection:
             found = bulk.find(connection, before_id=before_id or _NEWEST, limit=limit)
             return [
-                BulkView(action=action, state=_state(connection, action), samples=[])
+                BulkActionView(action=action, state=_state(connection, action), samples=[])
                 for action in found
             ]
 
@@ -186,9 +186,9 @@ class BulkActions(ActingService):
             self._require(connection, bulk_id)
             return bulk.results(connection, bulk_id, after_run_id=after_run_id, limit=limit)
 
-    def _view(self, connection: Connection, bulk_id: int) -> BulkView:
+    def _view(self, connection: Connection, bulk_id: int) -> BulkActionView:
         action = self._require(connection, bulk_id)
-        return BulkView(action=action, state=_state(connection, action), samples=[])
+        return BulkActionView(action=action, state=_state(connection, action), samples=[])
 
     def _require(self, connection: Connection, bulk_id: int) -> BulkAction:
         action = bulk.get(connection, bulk_id)

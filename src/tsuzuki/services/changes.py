@@ -6,13 +6,21 @@ A `Position` is written as a text that any process on the same database continue
 from collections.abc import Iterator
 
 from tsuzuki.store.runs import changes, progress, runs
-from tsuzuki.store.runs.changes import Change, Page, Position
+from tsuzuki.store.runs.changes import ChangesPage, Position, RunChange
 from tsuzuki.store.runs.progress import RunProgress
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.wakeups import listeners
 from tsuzuki.store.wakeups.listeners import Listener
 
-__all__ = ["Change", "Changes", "Listener", "Page", "Position", "PositionLost", "RunProgress"]
+__all__ = [
+    "Changes",
+    "ChangesPage",
+    "Listener",
+    "Position",
+    "PositionLost",
+    "RunChange",
+    "RunProgress",
+]
 
 PAGE_CHANGES = 200
 PROGRESS_MAX = 500
@@ -40,7 +48,7 @@ class Changes:
 
     def between(
         self, known: Position, until: Position, *, page_changes: int = PAGE_CHANGES
-    ) -> Iterator[Page]:
+    ) -> Iterator[ChangesPage]:
         """Every change after `known` up to `until`, page by page, in the order of their times as far as each page
         goes. Raises `PositionLost` if some of them may have been deleted."""
         if changes.is_elsewhere(known, until):

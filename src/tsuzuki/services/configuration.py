@@ -1,4 +1,4 @@
-"""The configuration in force as a face shows it."""
+"""The configuration in force as an interface shows it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,8 +9,8 @@ from tsuzuki.config import (
     FILE_NAME,
     FILE_VARIABLE,
     Configuration,
-    Entry,
     JobKind,
+    SectionKey,
     UnsetVariable,
 )
 from tsuzuki.model.errors import ConfigurationError
@@ -35,7 +35,7 @@ class ConfigurationView:
     refusals: tuple[ConfigurationError, ...]
     """Why jobs of the file cannot be used: their kind is refused."""
     origins: Mapping[str, str]
-    sections: tuple[Entry, ...]
+    sections: tuple[SectionKey, ...]
     """Every key of every section: the value in force as it was said. Secrets are not in it."""
     unset_variables: tuple[UnsetVariable, ...]
     """Those without which a kind of job cannot be used, though the file is right."""
@@ -92,12 +92,12 @@ def view(
     )
 
 
-def _webhook_entries(configuration: Configuration) -> Iterator[Entry]:
+def _webhook_entries(configuration: Configuration) -> Iterator[SectionKey]:
     """Secrets are shown as the variables that hold them."""
     for webhook in configuration.webhooks:
         shown = {"kind": webhook.kind, "event": webhook.event, "secret": webhook.variables[0]}
         for key, value in shown.items():
-            yield Entry(
+            yield SectionKey(
                 path=("webhooks", webhook.name, key), value=value, origin=str(webhook.place)
             )
 

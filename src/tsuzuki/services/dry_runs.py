@@ -17,7 +17,7 @@ from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Trigger
 from tsuzuki.services.acting import ActingService
 from tsuzuki.services.due import SKIP, DueItem, DueItems
-from tsuzuki.services.job_changes import Change
+from tsuzuki.services.job_changes import JobSyncChange
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.local_engine import LocalEngine
 from tsuzuki.services.lookup import job_unknown
@@ -54,7 +54,7 @@ class DryRuns(ActingService):
         """Whether the file has a job that can be dry-run."""
         return self._jobs.has_in_file(self._arguments)
 
-    def apply(self) -> list[Change]:
+    def apply(self) -> list[JobSyncChange]:
         """Bring what the file says of jobs that can be dry-run into the database; of no others. Without such a job
         nothing is written."""
         kinds = [*self._arguments]

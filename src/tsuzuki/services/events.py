@@ -11,7 +11,7 @@ from tsuzuki.store import audit, events, jobs
 from tsuzuki.store.events import Event
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
-from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.wakeups.channels import WakeupChannel
 
 __all__ = ["Event", "Events", "check_emitter"]
 
@@ -24,7 +24,7 @@ class Events:
         self,
         *,
         database: Database,
-        wake_others: Callable[[Collection[Channel]], None] = lambda _channels: None,
+        wake_others: Callable[[Collection[WakeupChannel]], None] = lambda _channels: None,
     ) -> None:
         self._database = database
         self._wake_others = wake_others
@@ -54,7 +54,7 @@ class Events:
             return self._emit(connection, event_type, body, dedupe_key, actor)
         with self._database.write() as own:
             stored = self._emit(own, event_type, body, dedupe_key, actor)
-        self._wake_others({Channel.LEADER})
+        self._wake_others({WakeupChannel.LEADER})
         return stored
 
     def listeners(self, event_type: str) -> list[str]:
@@ -113,7 +113,7 @@ class Events:
                 object_id=str(event.id),
                 after={"event_type": event_type},
             )
-        channels.notify(connection, Channel.LEADER)
+        channels.notify(connection, WakeupChannel.LEADER)
         return stored
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import Run
-from tsuzuki.model.sentence import Command, Sentence
+from tsuzuki.model.sentence import CommandLine, Sentence
 from tsuzuki.model.states import ContinuationState, RunState, Trigger
-from tsuzuki.model.worker import Worker, WorkerState
+from tsuzuki.model.worker import StoredWorker, WorkerState
 from tsuzuki.services.liveness import LOCKED_HINT, Liveness
 from tsuzuki.services.missing_handlers import missing_handler
 from tsuzuki.store import jobs, leadership, settings, workers
@@ -80,7 +80,7 @@ class _RunFacts:
     job: Job
     now: datetime
     liveness: Liveness
-    live_workers: list[Worker]
+    live_workers: list[StoredWorker]
     """Without those that were started for another job or run alone."""
     held: HeldRuns
 
@@ -172,7 +172,7 @@ def _paused(facts: _RunFacts) -> StatusReason | None:
         cause=Cause.PAUSED,
         sentence=Sentence("Its job %(job)s is switched off.", job=name),
         hint=Sentence(
-            "Switch it on with: %(command)s", command=Command(f"tsuzuki job enable {name}")
+            "Switch it on with: %(command)s", command=CommandLine(f"tsuzuki job enable {name}")
         ),
     )
 
@@ -196,7 +196,7 @@ def _at_job_limit(facts: _RunFacts) -> StatusReason | None:
             runs=tuple(others[:RUNS_NAMED]),
         ),
         hint=Sentence(
-            "It starts when one of them ends; or raise %(key)s.", key=Command("max_concurrent")
+            "It starts when one of them ends; or raise %(key)s.", key=CommandLine("max_concurrent")
         ),
     )
 
@@ -240,7 +240,7 @@ def _no_leader(facts: _RunFacts) -> StatusReason | None:
         )
         if lead.epoch
         else Sentence("No process leads, and none ever did: nothing is assigned."),
-        hint=Sentence("Start one with: %(command)s", command=Command("tsuzuki up")),
+        hint=Sentence("Start one with: %(command)s", command=CommandLine("tsuzuki up")),
     )
 
 
@@ -251,8 +251,8 @@ def _no_worker(facts: _RunFacts) -> StatusReason | None:
             sentence=_without_live_workers(facts),
             hint=Sentence(
                 "Start one with: %(command)s, or: %(other)s",
-                command=Command("tsuzuki up"),
-                other=Command("tsuzuki worker"),
+                command=CommandLine("tsuzuki up"),
+                other=CommandLine("tsuzuki worker"),
             ),
         )
     wanted = facts.job.spec.tags
@@ -265,7 +265,7 @@ def _no_worker(facts: _RunFacts) -> StatusReason | None:
         ),
         hint=Sentence(
             "Start one with: %(command)s",
-            command=Command(
+            command=CommandLine(
                 " ".join(["tsuzuki worker", *(f"--tag {tag}" for tag in sorted(wanted))])
             ),
         ),
@@ -384,14 +384,15 @@ def _held_by(facts: _RunFacts) -> StatusReason:
             since=run.started_at,
         ),
         hint=Sentence(
-            "Follow it with: %(command)s", command=Command(f"tsuzuki run logs {run.id} --follow")
+            "Follow it with: %(command)s",
+            command=CommandLine(f"tsuzuki run logs {run.id} --follow"),
         ),
     )
 
 
 def _ended(facts: _RunFacts) -> StatusReason:
     run = facts.run
-    retry = Command(f"tsuzuki run retry {run.id}")
+    retry = CommandLine(f"tsuzuki run retry {run.id}")
     is_good = run.state is RunState.SUCCEEDED
     return StatusReason(
         cause=Cause.ENDED,

@@ -26,7 +26,7 @@ class ChangeKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class JobSyncChange:
     """One job that is, or would be, added, changed or removed."""
 
     kind: ChangeKind
@@ -43,27 +43,29 @@ class Change:
         return [key for key in new if old[key] != new[key]]
 
 
-def plan(stored: Iterable[Job], specs: Sequence[JobSpec]) -> list[Change]:
+def plan(stored: Iterable[Job], specs: Sequence[JobSpec]) -> list[JobSyncChange]:
     """What must happen so that the jobs of the file are those of `specs`."""
     by_name = {job.spec.name: job for job in stored}
-    changes: list[Change] = []
+    changes: list[JobSyncChange] = []
     for spec in specs:
         job = by_name.pop(spec.name, None)
         if job is None:
-            changes.append(Change(kind=ChangeKind.ADD, name=spec.name, after=spec))
+            changes.append(JobSyncChange(kind=ChangeKind.ADD, name=spec.name, after=spec))
         elif job.source is JobSource.DATABASE:
             raise taken(spec.name)
         elif job.spec != spec:
-            changes.append(Change(kind=ChangeKind.CHANGE, name=spec.name, before=job, after=spec))
+            changes.append(
+                JobSyncChange(kind=ChangeKind.CHANGE, name=spec.name, before=job, after=spec)
+            )
     changes.extend(
-        Change(kind=ChangeKind.REMOVE, name=job.spec.name, before=job)
+        JobSyncChange(kind=ChangeKind.REMOVE, name=job.spec.name, before=job)
         for job in by_name.values()
         if job.source is JobSource.FILE
     )
     return changes
 
 
-def refuse_loss(changes: Iterable[Change]) -> None:
+def refuse_loss(changes: Iterable[JobSyncChange]) -> None:
     """Raises `Conflict` if a job that is stored would be changed or removed."""
     names = [change.name for change in changes if change.before is not None]
     if names:
@@ -84,10 +86,10 @@ def define(connection: Connection, specs: Sequence[JobSpec], *, actor: str) -> N
     carry_out(connection, changes, source=JobSource.DATABASE, actor=actor)
 
 
-def to_define(connection: Connection, specs: Sequence[JobSpec]) -> list[Change]:
+def to_define(connection: Connection, specs: Sequence[JobSpec]) -> list[JobSyncChange]:
     """What must happen so that the database has these jobs of its own. Raises `Conflict` for a job of the file."""
     stored = jobs.find_by_name(connection, [spec.name for spec in specs])
-    changes: list[Change] = []
+    changes: list[JobSyncChange] = []
     for spec in specs:
         job = stored.get(spec.name)
         if job is not None and job.source is JobSource.FILE:
@@ -100,7 +102,7 @@ def to_define(connection: Connection, specs: Sequence[JobSpec]) -> list[Change]:
             _refuse_other_program(job.spec, spec)
         if job is None or job.spec != spec:
             kind = ChangeKind.ADD if job is None else ChangeKind.CHANGE
-            changes.append(Change(kind=kind, name=spec.name, before=job, after=spec))
+            changes.append(JobSyncChange(kind=kind, name=spec.name, before=job, after=spec))
     return changes
 
 
@@ -122,7 +124,7 @@ def create(connection: Connection, spec: JobSpec, *, actor: str) -> None:
     jobs.hold(connection)
     if jobs.get_by_name(connection, spec.name) is not None:
         raise taken(spec.name)
-    change = Change(kind=ChangeKind.ADD, name=spec.name, after=spec)
+    change = JobSyncChange(kind=ChangeKind.ADD, name=spec.name, after=spec)
     carry_out(connection, [change], source=JobSource.DATABASE, actor=actor)
 
 
@@ -132,7 +134,7 @@ def edit(connection: Connection, spec: JobSpec, *, version: int | None, actor: s
     job = require_job(connection, spec.name)
     check_version(job, version, spec)
     if job.spec != spec:
-        change = Change(kind=ChangeKind.CHANGE, name=spec.name, before=job, after=spec)
+        change = JobSyncChange(kind=ChangeKind.CHANGE, name=spec.name, before=job, after=spec)
         carry_out(connection, [change], source=job.source, actor=actor)
 
 
@@ -156,7 +158,7 @@ def set_enabled(connection: Connection, name: str, enabled: bool, *, actor: str)
     job = require_job(connection, name)
     if job.spec.enabled != enabled:
         after = replace(job.spec, enabled=enabled)
-        change = Change(kind=ChangeKind.CHANGE, name=name, before=job, after=after)
+        change = JobSyncChange(kind=ChangeKind.CHANGE, name=name, before=job, after=after)
         carry_out(connection, [change], source=job.source, actor=actor)
 
 
@@ -165,12 +167,12 @@ def remove(connection: Connection, name: str, *, version: int | None = None, act
     job = jobs.get_by_name(connection, name)
     if job is not None:
         check_version(job, version)
-        change = Change(kind=ChangeKind.REMOVE, name=name, before=job)
+        change = JobSyncChange(kind=ChangeKind.REMOVE, name=name, before=job)
         carry_out(connection, [change], source=job.source, actor=actor)
 
 
 def carry_out(
-    connection: Connection, changes: Sequence[Change], *, source: JobSource, actor: str
+    connection: Connection, changes: Sequence[JobSyncChange], *, source: JobSource, actor: str
 ) -> None:
     """Changes, and a line of each in the audit log. New jobs are stored together: there may be thousands."""
     if not changes:
@@ -200,7 +202,7 @@ def _cancel_what_waits_for_removed_jobs(connection: Connection, actor: str) -> N
             return
 
 
-def _carry_out_on(connection: Connection, change: Change, actor: str) -> None:
+def _carry_out_on(connection: Connection, change: JobSyncChange, actor: str) -> None:
     """Change or remove a job that is stored."""
     job, spec = change.before, change.after
     if job is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.schedule import UnreadableSchedule
-from tsuzuki.model.sentence import Command, Sentence
+from tsuzuki.model.sentence import CommandLine, Sentence
 from tsuzuki.store.rows import columns_of
 
 
@@ -69,10 +69,10 @@ class JobView:
         if self.sync_state is SyncState.NOT_APPLIED:
             return Sentence(
                 "It is in the file, but not applied: %(command)s",
-                command=Command("tsuzuki job apply"),
+                command=CommandLine("tsuzuki job apply"),
             )
         if not self.spec.enabled:
-            command = Command(f"tsuzuki job enable {self.name}")
+            command = CommandLine(f"tsuzuki job enable {self.name}")
             return Sentence("It is switched off: %(command)s", command=command)
         if self.next_at is not None:
             return Sentence("It is not due before %(when)s.", when=self.next_at)

@@ -25,12 +25,12 @@ from tsuzuki.config import (
 )
 from tsuzuki.config.schema.job_keys import COMMON_KEYS, INNER_KEYS
 from tsuzuki.config.schema.job_kinds import with_built_in
-from tsuzuki.model.errors import ConfigurationError, Conflict, Place, UsageError
+from tsuzuki.model.errors import ConfigurationError, Conflict, FilePlace, UsageError
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services import job_changes
 from tsuzuki.services.acting import ActingService
-from tsuzuki.services.job_changes import Change
+from tsuzuki.services.job_changes import JobSyncChange
 from tsuzuki.services.job_views import JobView, SyncState, view_of, views_of
 from tsuzuki.services.lookup import job_unknown
 from tsuzuki.services.lost_functions import disable_lost
@@ -219,7 +219,7 @@ class Jobs(ActingService):
         """What is wrong with one key of a job that is being made; with an empty key, with its name."""
         return problem_at(name, patched({}, values), key, kinds=self._kinds)
 
-    def place(self, name: str) -> Place | None:
+    def place(self, name: str) -> FilePlace | None:
         """Where a job stands in the file; None if it is not in it."""
         return self._reload().place_of_job(name)
 
@@ -299,7 +299,7 @@ class Jobs(ActingService):
         dry_run: bool = False,
         additions_only: bool = False,
         of_kinds: Collection[str] | None = None,
-    ) -> list[Change]:
+    ) -> list[JobSyncChange]:
         """Make the database hold what the file says. Returns what changed (or would). Raises
         `ConfigurationError` if an enabled job is of a refused kind; a disabled one stays as it is. With
         `additions_only` raises `Conflict` if a job that is stored would be changed or removed. With `of_kinds` only
@@ -323,7 +323,7 @@ class Jobs(ActingService):
 
     def _changes(
         self, connection: Connection, of_kinds: Collection[str] | None = None
-    ) -> list[Change]:
+    ) -> list[JobSyncChange]:
         """What must happen so that the database holds what the file says. The file is read here: for a
         change while definitions are held, or an older reading could undo a newer one."""
         configuration = self._reload()

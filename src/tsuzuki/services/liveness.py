@@ -10,16 +10,16 @@ from datetime import timedelta
 from pathlib import Path
 
 from tsuzuki.model.run import Run
-from tsuzuki.model.sentence import Command, Sentence
+from tsuzuki.model.sentence import CommandLine, Sentence
 from tsuzuki.model.states import RunState
-from tsuzuki.model.worker import Worker, WorkerState
+from tsuzuki.model.worker import StoredWorker, WorkerState
 from tsuzuki.store import jobs, leadership, settings, workers
 from tsuzuki.store.leadership import Leadership, Term
 from tsuzuki.store.sql.database import Connection, Database
 
 LOCKED_HINT = Sentence(
     "Find the process that holds the lock: let it go on (%(command)s), or end it.",
-    command=Command("kill -CONT PID"),
+    command=CommandLine("kill -CONT PID"),
 )
 
 
@@ -73,7 +73,7 @@ class Liveness:
         is_alive = current.is_valid and not self._died_here(connection, current.holder)
         return current if is_alive else None
 
-    def live_workers(self, connection: Connection) -> list[Worker]:
+    def live_workers(self, connection: Connection) -> list[StoredWorker]:
         """The workers that can be given runs."""
         return [
             worker
@@ -81,7 +81,7 @@ class Liveness:
             if worker.state is WorkerState.ATTACHED and self._is_alive(connection, worker)
         ]
 
-    def why_dead(self, connection: Connection, worker: Worker | None) -> Sentence | None:
+    def why_dead(self, connection: Connection, worker: StoredWorker | None) -> Sentence | None:
         """Why a worker is taken for dead, in words that follow its name. None if it is alive."""
         if worker is None or not worker.is_present:
             return Sentence("is not attached any more")
@@ -109,7 +109,7 @@ class Liveness:
             return None
         lead = leadership.current(connection)
         process = workers.get(connection, lead.holder or "")
-        file = Command(self._database.path or "")
+        file = CommandLine(self._database.path or "")
         if not lead.holder:
             return Sentence(
                 "No process leads, and the database file %(file)s is locked: nothing can be written.",
@@ -156,10 +156,10 @@ class Liveness:
         worker = workers.get(connection, worker_id) if worker_id else None
         return worker is not None and self._process_has_ended(worker)
 
-    def _is_alive(self, connection: Connection, worker: Worker | None) -> bool:
+    def _is_alive(self, connection: Connection, worker: StoredWorker | None) -> bool:
         return self.why_dead(connection, worker) is None
 
-    def _process_has_ended(self, worker: Worker) -> bool:
+    def _process_has_ended(self, worker: StoredWorker) -> bool:
         """Known of processes of this machine only."""
         return worker.host == self._host and not is_running(worker.pid)
 

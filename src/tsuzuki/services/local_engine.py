@@ -1,6 +1,6 @@
 """The engine of this process: starting it, running it in the foreground, and stopping it.
 
-Every face starts an engine here and nowhere else. At most one runs at a time, and it is built when it is
+Every interface starts an engine here and nowhere else. At most one runs at a time, and it is built when it is
 started: most processes never need one.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tsuzuki.engine.role import Role
+from tsuzuki.engine.role import ProcessRole
 from tsuzuki.model.errors import Conflict, DatabaseReplaced
 from tsuzuki.model.job import Job
 from tsuzuki.model.loop_failure import LoopFailure
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tsuzuki.engine.process import Engine
 
 Functions: TypeAlias = Mapping[str, Callable[..., Any]]
-BuildEngine: TypeAlias = "Callable[[Role, Functions], Engine]"
+BuildEngine: TypeAlias = "Callable[[ProcessRole, Functions], Engine]"
 
 POLL_SECONDS = 0.2
 
@@ -82,7 +82,7 @@ class LocalEngine:
         """Lead and work in threads of this process. Raises `Conflict` if it does already. With `only_job`
         no leader assigns runs of other jobs to this process, with `only_run` no other run. `program` is whose
         `__main__` this process has."""
-        role = Role(
+        role = ProcessRole(
             lead=lead,
             work=work,
             capacity=capacity,
@@ -109,7 +109,7 @@ class LocalEngine:
         if self._newest is not None:
             self._newest.hurry()
 
-    def _new_engine(self, role: Role, functions: Functions | None = None) -> "Engine":
+    def _new_engine(self, role: ProcessRole, functions: Functions | None = None) -> "Engine":
         if self._engine is not None:
             raise Conflict("it is running already", hint="Call stop() first.")
         engine = self._build(role, functions or {})
@@ -145,7 +145,7 @@ class LocalEngine:
         the database, and `DatabaseReplaced` once its file is gone. `start_by` is given the start: it may call it
         again after a failure."""
         engine = self._new_engine(
-            Role(lead=lead, work=work, capacity=capacity, tags=frozenset(tags))
+            ProcessRole(lead=lead, work=work, capacity=capacity, tags=frozenset(tags))
         )
         freeze_loaded_objects()
         with self._forgotten_if_it_fails(), metrics_served(engine.metrics, metrics_address):
@@ -167,7 +167,7 @@ class LocalEngine:
         another process leads."""
         from tsuzuki.engine.run_until_idle import run_until_idle  # noqa: PLC0415 -- loads the engine
 
-        engine = self._new_engine(Role(capacity=capacity, tags=frozenset(tags)))
+        engine = self._new_engine(ProcessRole(capacity=capacity, tags=frozenset(tags)))
         try:
             return run_until_idle(engine, stop=stop)
         finally:
@@ -178,7 +178,7 @@ class LocalEngine:
         set. Raises `Conflict` if another process leads."""
         from tsuzuki.engine.run_one import run_one  # noqa: PLC0415 -- loads the engine
 
-        engine = self._new_engine(Role(lead=False, capacity=1, only_job=job.spec.name))
+        engine = self._new_engine(ProcessRole(lead=False, capacity=1, only_job=job.spec.name))
         try:
             return run_one(engine, job, wanted, stop=stop)
         finally:

@@ -4,15 +4,15 @@ Every command upgrades, so what the others need is imported where it is used.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from tsuzuki.model.errors import SchemaMismatch, Unreachable
+from tsuzuki.model.errors import Unreachable
+from tsuzuki.services.collector_tables import CollectorTables
 from tsuzuki.store.inspection import Finding, inspect_database
-from tsuzuki.store.schema import migrate
-from tsuzuki.store.schema.migrate import Component, Upgrade
+from tsuzuki.store.schema.migrate import Upgrade
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.sqlite import answering_signals
 from tsuzuki.store.sql.sqlite_lock import LockHolder, lock_holder
@@ -51,36 +51,17 @@ def _growing_pauses() -> Iterator[float]:
 
 
 class Maintenance:
-    """`components` are ours; `plug_ins` those of other distributions, by collector. `refuse` is told of each
-    plug-in whose tables are not there after all, and why."""
+    """Upgrade, check, back up and restore the database."""
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        components: Sequence[Component],
-        plug_ins: Mapping[str, Component],
-        refuse: Callable[[str, BaseException], None],
-        folder: Path,
-    ) -> None:
+    def __init__(self, *, database: Database, tables: CollectorTables, folder: Path) -> None:
         self._database = database
-        self._components = components
-        self._plug_ins = plug_ins
-        self._refuse = refuse
+        self._tables = tables
         self._folder = folder
 
     def upgrade(self) -> list[Upgrade]:
-        """Bring the tables to this version; a no-op when they are there. Ours come first. Then each
-        plug-in has a transaction of its own: one that fails is refused, and the others go on."""
-        upgrades = migrate.upgrade(self._database, self._components)
-        for name, component in self._plug_ins.items():
-            try:
-                upgrades += migrate.upgrade(self._database, [component])
-            except (Exception, SystemExit) as problem:
-                if isinstance(problem, Unreachable) and not isinstance(problem, SchemaMismatch):
-                    raise  # the database, not the plug-in
-                self._refuse(name, problem)
-        return upgrades
+        """Bring the tables of the engine and of the collectors in use to this version; a no-op when they are there.
+        A plug-in whose tables cannot be upgraded is refused, and the others continue."""
+        return self._tables.upgrade()
 
     @property
     def snapshot_of(self) -> Path | None:
@@ -154,12 +135,7 @@ class Maintenance:
 
     def require_current(self) -> None:
         """Refuse tables of another version, older ones too. Those of a plug-in refuse only its collector."""
-        migrate.require_current(self._database, self._components)
-        for name, component in self._plug_ins.items():
-            try:
-                migrate.require_current(self._database, [component])
-            except SchemaMismatch as problem:
-                self._refuse(name, problem)
+        self._tables.require_current()
 
     def require_writable(self) -> None:
         """Raises `Unreachable` or `NotPermitted` if nothing can be written: a standby, a read-only file."""
@@ -170,7 +146,7 @@ class Maintenance:
 
     def check(self) -> list[Finding]:
         """Look at everything, change nothing."""
-        return inspect_database(self._database, [*self._components, *self._plug_ins.values()])
+        return inspect_database(self._database, self._tables.in_use())
 
     def back_up(self, target: Path | None = None) -> Backup:
         """Copy the database as it is at this moment, whatever version it is of. Writers go on."""

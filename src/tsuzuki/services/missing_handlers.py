@@ -6,8 +6,8 @@ from typing import assert_never
 
 from tsuzuki.model.abilities import Lack, Needs
 from tsuzuki.model.job import JobSpec
-from tsuzuki.model.sentence import Command, Sentence
-from tsuzuki.model.worker import Worker
+from tsuzuki.model.sentence import CommandLine, Sentence
+from tsuzuki.model.worker import StoredWorker
 from tsuzuki.store import jobs
 from tsuzuki.store.runs import queue, queue_groups
 from tsuzuki.store.sql.database import Connection
@@ -25,7 +25,7 @@ class MissingHandler:
     hint: Sentence
 
 
-def missing_handler(spec: JobSpec, live_workers: Iterable[Worker]) -> MissingHandler | None:
+def missing_handler(spec: JobSpec, live_workers: Iterable[StoredWorker]) -> MissingHandler | None:
     """What these workers lack to execute a job; None if one of them can. And None without any that may have it by
     its tags: then the handler is not what is missing."""
     needs = spec.needs
@@ -43,7 +43,7 @@ def missing_handler(spec: JobSpec, live_workers: Iterable[Worker]) -> MissingHan
 
 
 def missing_handlers(
-    connection: Connection, live_workers: Sequence[Worker]
+    connection: Connection, live_workers: Sequence[StoredWorker]
 ) -> list[MissingHandler]:
     """Of all jobs with due runs that wait, by the name of the job."""
     lasting = [worker for worker in live_workers if worker.only_run is None]
@@ -78,7 +78,7 @@ def _words(lack: Lack, needs: Needs) -> tuple[Sentence, Sentence]:
             return (
                 Sentence(
                     "The program that defined the job runs no worker: %(program)s.",
-                    program=Command(needs.program),
+                    program=CommandLine(needs.program),
                 ),
                 Sentence("Start that program. No other one has its functions."),
             )
@@ -90,7 +90,7 @@ def _words(lack: Lack, needs: Needs) -> tuple[Sentence, Sentence]:
                 ),
                 Sentence(
                     "Start one in the folder of that package: %(command)s",
-                    command=Command("tsuzuki worker"),
+                    command=CommandLine("tsuzuki worker"),
                 ),
             )
         case Lack.FUNCTION:

@@ -1,4 +1,4 @@
-"""How long a question of a face may take to be answered."""
+"""How long a question of an interface may take to be answered."""
 
 from tsuzuki.store.sql.read_limit import limited_reads
 

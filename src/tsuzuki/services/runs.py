@@ -27,16 +27,16 @@ from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.lookup import job_unknown, key_used, require_job, require_jobs, require_run
 from tsuzuki.services.run_views import RunView
 from tsuzuki.store import audit, jobs
-from tsuzuki.store.jobs import Named
+from tsuzuki.store.jobs import NamedJob
 from tsuzuki.store.runs import cancel_requests, moves, run_search, runs
-from tsuzuki.store.runs.run_search import Counted, FoundRuns
+from tsuzuki.store.runs.run_search import FoundRuns, RunCount
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.sql.prepared import AnyConnection
 from tsuzuki.store.sql.write_hold import LockUser
 from tsuzuki.store.wakeups import channels
-from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.wakeups.channels import WakeupChannel
 
-__all__ = ["Counted", "FoundRuns", "Request", "RunFilter", "RunView", "Runs", "Submission"]
+__all__ = ["FoundRuns", "Request", "RunCount", "RunFilter", "RunView", "Runs", "Submission"]
 
 WAIT_FIRST_SECONDS = 0.005
 WAIT_LONGEST_SECONDS = 0.2
@@ -145,7 +145,7 @@ class Runs(ActingService):
     def tell_leader(self) -> None:
         """There are new runs, and they are committed."""
         self._wake()
-        self._wake_others({Channel.LEADER})
+        self._wake_others({WakeupChannel.LEADER})
 
     def find(self, wanted: RunFilter) -> list[Run]:
         """Runs, newest first, however long it takes to find them."""
@@ -169,12 +169,12 @@ class Runs(ActingService):
         with self._database.read() as connection:
             return runs.count(connection, wanted, at_most=at_most)
 
-    def counted(self, wanted: RunFilter, *, at_most: int) -> Counted:
+    def counted(self, wanted: RunFilter, *, at_most: int) -> RunCount:
         """How many runs there are, as far as they are counted in bounded time and up to `at_most`."""
         with self._database.read() as connection:
             return run_search.count(connection, wanted, at_most=at_most)
 
-    def search_and_count(self, wanted: RunFilter, *, at_most: int) -> tuple[FoundRuns, Counted]:
+    def search_and_count(self, wanted: RunFilter, *, at_most: int) -> tuple[FoundRuns, RunCount]:
         """The first page of a search, and how many runs there are in all; cheaper than one after the other."""
         with self._database.read() as connection:
             require_jobs(connection, wanted)
@@ -355,7 +355,7 @@ class Runs(ActingService):
             _note_starts(connection, new)
         return submissions
 
-    def _look_up(self, connection: Connection, name: str) -> Named:
+    def _look_up(self, connection: Connection, name: str) -> NamedJob:
         found = jobs.look_up(connection, name, known=self._jobs)
         if found is None:
             raise job_unknown(name, (job.spec.name for job in jobs.find(connection)))

@@ -137,7 +137,7 @@ class RunStatistics:
         self, connection: Connection, start: datetime, end: datetime
     ) -> tuple[HourCounts, datetime]:
         """What is kept of these hours, and up to which of them the counts are stored."""
-        progress = rollups.progress(connection) or rollups.Progress(start, corrections=0)
+        progress = rollups.progress(connection) or rollups.RollupProgress(start, corrections=0)
         corrections, counts = self._counts
         if progress.corrections != corrections:
             # What another thread still reads as it was before the correction goes into the old one.

@@ -6,7 +6,7 @@ from typing import Any
 
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.model.suggestion import did_you_mean
-from tsuzuki.model.worker import Worker, WorkerState
+from tsuzuki.model.worker import StoredWorker, WorkerState
 from tsuzuki.services.acting import ActingService
 from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.missing_handlers import MissingHandler, missing_handlers
@@ -24,7 +24,7 @@ __all__ = ["EngineStatus", "Leadership", "LeaseView", "PastTerm", "WorkerView", 
 class WorkerView:
     """A worker, what it holds, and how long ago it was heard (None if clock skew hides it)."""
 
-    worker: Worker
+    worker: StoredWorker
     held: int
     silent_seconds: float | None
     leads: bool
@@ -202,7 +202,7 @@ class Workers(ActingService):
         )
 
     def _note(
-        self, connection: Connection, action: str, worker: Worker, after: WorkerState
+        self, connection: Connection, action: str, worker: StoredWorker, after: WorkerState
     ) -> None:
         channels.notify(connection, worker.id)
         audit.record(
@@ -229,7 +229,7 @@ def _lease(connection: Connection, now: Leadership) -> LeaseView | None:
     )
 
 
-def _worker(connection: Connection, worker_id: str) -> Worker:
+def _worker(connection: Connection, worker_id: str) -> StoredWorker:
     worker = workers.get(connection, worker_id)
     if worker is None:
         known = [w.id for w in workers.find(connection)]
@@ -241,7 +241,7 @@ def _worker(connection: Connection, worker_id: str) -> Worker:
     return worker
 
 
-def _wrong_state(worker: Worker) -> Conflict:
+def _wrong_state(worker: StoredWorker) -> Conflict:
     return Conflict(
         f"worker {worker.id} is {worker.state}",
         hint="See: tsuzuki worker ls --all",

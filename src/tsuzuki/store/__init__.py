@@ -1,1 +1,1 @@
-"""The only room that knows the engine's database: one module of statements per noun."""
+"""The only package that knows the engine's database: one module of statements per noun."""

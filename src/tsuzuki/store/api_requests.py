@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Integer, Text, bindparam, delete, select, update
 from sqlalchemy.engine import Dialect
 
-from tsuzuki.store.schema.api_tables import api_requests
+from tsuzuki.store.schema.access_tables import api_requests
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.dialect import insert_into
 from tsuzuki.store.sql.prepared import execute, parameters_for

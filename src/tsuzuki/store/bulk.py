@@ -28,7 +28,7 @@ from sqlalchemy.sql.dml import Insert
 
 from tsuzuki.model.bulk import BulkResult, BulkVerb
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
-from tsuzuki.store.schema.bulk_tables import bulk_action_runs, bulk_actions
+from tsuzuki.store.schema.operation_tables import bulk_action_runs, bulk_actions
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.prepared import execute, execute_batch, parameters_for

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Text, bindparam, delete, insert, or_, select
 
 from tsuzuki.model.loop_failure import LoopFailure
-from tsuzuki.store.schema.loop_tables import failing_loops
+from tsuzuki.store.schema.operation_tables import failing_loops
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.prepared import execute, parameters_for
 

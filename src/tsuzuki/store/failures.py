@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-from tsuzuki.store.schema.failure_tables import failure_groups, run_failures
+from tsuzuki.store.schema.history_tables import failure_groups, run_failures
 from tsuzuki.store.schema.tables import job_definitions
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.clock import db_now

@@ -12,22 +12,6 @@ from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.dialect import is_sqlite
 from tsuzuki.store.sql.prepared import execute
 
-GUARDS = {
-    "sqlite": "job_runs_birth job_runs_guard job_runs_keep job_definitions_keep "
-    "job_runs_history job_runs_history_of_two job_runs_late_end job_run_transitions_insert "
-    "job_run_transitions_update "
-    "job_run_transitions_delete audit_log_insert audit_log_update audit_log_delete "
-    "leadership_insert leadership_update leadership_delete "
-    "job_runs_fixed job_runs_attempt job_runs_held job_runs_replace job_definitions_id "
-    "job_definitions_replace job_definitions_replace_by_update events_keep events_replace",
-    "postgresql": "job_runs_birth job_runs_move job_runs_version job_runs_finished job_runs_keep "
-    "job_runs_job job_runs_same_job job_definitions_keep job_definitions_truncate "
-    "job_runs_truncate job_runs_history job_run_transitions_insert job_run_transitions_update "
-    "job_run_transitions_delete job_run_transitions_truncate audit_log_change "
-    "audit_log_truncate leadership_update leadership_delete leadership_truncate "
-    "job_runs_signed job_runs_fixed job_runs_attempt job_runs_held events_keep",
-}
-
 TRIGGERS = {
     "sqlite": text("SELECT name FROM sqlite_master WHERE type = 'trigger'").columns(column("name")),
     "postgresql": text(
@@ -100,7 +84,11 @@ def inspect_database(
     checks: list[tuple[str, Callable[[Connection], list[str]], str]] = [
         ("storage", _storage, "Restore a backup."),
         ("tables", lambda c: _tables(c, components), "The tables were changed by hand."),
-        ("guards", _guards, "A trigger was removed; restore a backup or recreate it."),
+        (
+            "guards",
+            lambda c: _guards(c, components),
+            "A trigger was removed; restore a backup or recreate it.",
+        ),
         ("leadership", _leadership, "Restore a backup: the one row of leadership is missing."),
         ("history", _history, "Moves were made around the guards; compare with a backup."),
         (
@@ -143,9 +131,11 @@ def _tables(connection: Connection, components: Sequence[Component]) -> list[str
     return [problem for component in components for problem in drift(connection, component)]
 
 
-def _guards(connection: Connection) -> list[str]:
-    found = set(execute(connection, TRIGGERS[connection.dialect.name]).scalars())
-    missing = [name for name in GUARDS[connection.dialect.name].split() if name not in found]
+def _guards(connection: Connection, components: Sequence[Component]) -> list[str]:
+    dialect = connection.dialect.name
+    found = set(execute(connection, TRIGGERS[dialect]).scalars())
+    needed = [name for component in components for name in component.triggers(dialect)]
+    missing = [name for name in needed if name not in found]
     return [f"missing: {', '.join(missing)}"] if missing else []
 
 

@@ -39,7 +39,7 @@ from tsuzuki.store.sql.prepared import execute, execute_batch, parameters_for
 from tsuzuki.store.sql.types import UtcTime
 from tsuzuki.store.sql.value_list import in_list
 from tsuzuki.store.wakeups import channels
-from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.wakeups.channels import WakeupChannel
 
 BATCH_MAX = 500
 """Jobs per statement."""
@@ -84,7 +84,7 @@ def add_many(connection: Connection, specs: Sequence[JobSpec], *, source: JobSou
     for first in range(0, len(rows), BATCH_MAX):
         batch = rows[first : first + BATCH_MAX]
         ids += execute_batch(connection, _add, _ADD_COLUMNS, batch).scalars()
-    channels.notify(connection, Channel.LEADER)
+    channels.notify(connection, WakeupChannel.LEADER)
     return ids
 
 
@@ -192,7 +192,7 @@ def _update(connection: Connection, statement: Update, job: Job, values: Mapping
     """Update the job if it still has the version that was read; then wake the leader, which caches jobs."""
     if execute(connection, statement, {**values, **_as_read(job)}).rowcount != 1:
         return False
-    channels.notify(connection, Channel.LEADER)
+    channels.notify(connection, WakeupChannel.LEADER)
     return True
 
 
@@ -240,6 +240,11 @@ _HEADS_SCHEDULED = _HEADS.where(
 _BY_ID = select(job_definitions).where(in_list(job_definitions.c.id, "ids"))
 
 
+def enabled_kinds(connection: Connection) -> list[str]:
+    """The kinds of the enabled jobs."""
+    return list(execute(connection, _ENABLED_KINDS).scalars())
+
+
 def get(connection: Connection, job_id: int) -> Job | None:
     """A job by its id, removed ones too: their runs still need it."""
     row = execute(connection, _BY_ID, {"ids": [job_id]}).mapping_or_none()
@@ -273,7 +278,7 @@ def _read_changed(
     ]
 
 
-class Named(NamedTuple):
+class NamedJob(NamedTuple):
     """A job in its current version, and the database's time at which it was read."""
 
     job: Job
@@ -282,6 +287,12 @@ class Named(NamedTuple):
 
 _NAMED = job_definitions.c.name == bindparam("name", type_=Text())
 _PRESENT = select(job_definitions).where(job_definitions.c.deleted_at.is_(None))
+_ENABLED_KINDS = (
+    _PRESENT.with_only_columns(job_definitions.c.handler)
+    .where(job_definitions.c.enabled)
+    .distinct()
+    .order_by(job_definitions.c.handler)
+)
 _BY_NAME = _PRESENT.where(_NAMED)
 _BY_NAMES = _PRESENT.where(in_list(job_definitions.c.name, "names"))
 _HEAD_BY_NAME = _BY_NAME.with_only_columns(job_definitions.c.id, *_EDITION, db_now())
@@ -303,7 +314,7 @@ _HANDLED = _ALL.where(
 _BY_EVENT = _PRESENT.where(in_list(job_definitions.c.on_event, "event_types"))
 
 
-def look_up(connection: Connection, name: str, *, known: Mapping[str, Job]) -> Named | None:
+def look_up(connection: Connection, name: str, *, known: Mapping[str, Job]) -> NamedJob | None:
     """A job by name and the database's time; one query, unless the job has changed since `known`."""
     cached = known.get(name)
     if cached is not None:
@@ -312,12 +323,12 @@ def look_up(connection: Connection, name: str, *, known: Mapping[str, Job]) -> N
             return None
         job_id, *edition, now = head
         if (cached.id, cached.edition) == (job_id, (*edition,)):
-            return Named(cached, now)
+            return NamedJob(cached, now)
     row = execute(connection, _BY_NAME_NOW, {"name": name}).mapping_or_none()
     if row is None:
         return None
     now = row.pop("now")
-    return Named(job_from(row), now)
+    return NamedJob(job_from(row), now)
 
 
 def get_by_name(connection: Connection, name: str) -> Job | None:

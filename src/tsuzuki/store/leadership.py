@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 
 from tsuzuki.model.clock import CLOCK_TOLERANCE_SECONDS
-from tsuzuki.store.schema.leader_tables import leader_terms
+from tsuzuki.store.schema.operation_tables import leader_terms
 from tsuzuki.store.schema.tables import leadership
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.prepared import AnyConnection, execute

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-from tsuzuki.model.run import Started
+from tsuzuki.model.run import StartedRun
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.runs.ownership import is_owned
 from tsuzuki.store.schema.tables import job_run_logs, job_runs
@@ -49,7 +49,7 @@ _LINE = (job_run_logs.c.seq, job_run_logs.c.at, job_run_logs.c.stream, job_run_l
 
 
 def append(
-    connection: Connection, *, worker_id: str, lines: Sequence[tuple[Started, LogLine]]
+    connection: Connection, *, worker_id: str, lines: Sequence[tuple[StartedRun, LogLine]]
 ) -> frozenset[int]:
     """Add lines of runs that the worker still owns. None of these runs can be moved until the transaction ends, so no
     line comes after the end of its run. Answers the runs whose lines were not stored: another transaction may be

@@ -29,8 +29,7 @@ from sqlalchemy import (
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.store import failures
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
-from tsuzuki.store.schema.history_tables import pruned_history
-from tsuzuki.store.schema.rollup_tables import late_ends, run_hours_progress
+from tsuzuki.store.schema.history_tables import late_ends, pruned_history, run_hours_progress
 from tsuzuki.store.schema.tables import job_run_transitions, job_runs, workers
 from tsuzuki.store.sql.dialect import insert_into
 from tsuzuki.store.sql.plan_hints import guard

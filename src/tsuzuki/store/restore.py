@@ -63,7 +63,7 @@ def _require_backup(backup: Path) -> None:
         location = f"{backup.absolute().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(location, uri=True)) as raw:
             damage = raw.execute("PRAGMA quick_check(1)").fetchone()[0]
-            raw.execute("SELECT 1 FROM job_runs LIMIT 1").fetchone()
+            raw.execute("SELECT 1 FROM tsuzuki_job_runs LIMIT 1").fetchone()
     except sqlite3.Error as problem:
         damage = str(problem) if backup.exists() else "there is no such file"
     if _has_log(backup):

@@ -37,7 +37,7 @@ from sqlalchemy.sql.dml import Insert
 from tsuzuki.model.durations import LIMITS_SECONDS, NEVER_STARTED
 from tsuzuki.model.states import RunState
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
-from tsuzuki.store.schema.rollup_tables import late_ends, run_hours, run_hours_progress
+from tsuzuki.store.schema.history_tables import late_ends, run_hours, run_hours_progress
 from tsuzuki.store.schema.tables import job_run_transitions, job_runs
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.dialect import is_sqlite, upsert_from
@@ -74,7 +74,7 @@ def hour_of(moment: datetime) -> datetime:
     return moment.replace(minute=0, second=0, microsecond=0)
 
 
-class Progress(NamedTuple):
+class RollupProgress(NamedTuple):
     """Every hour before `until` is counted; `corrections` grows whenever late ends are added to such hours."""
 
     until: datetime
@@ -84,10 +84,10 @@ class Progress(NamedTuple):
 _PROGRESS = select(run_hours_progress.c.until, run_hours_progress.c.corrections)
 
 
-def progress(connection: Connection) -> Progress | None:
+def progress(connection: Connection) -> RollupProgress | None:
     """None if nothing is counted yet."""
     row = execute(connection, _PROGRESS).one_or_none()
-    return None if row is None else Progress(*row)
+    return None if row is None else RollupProgress(*row)
 
 
 _FIRST_MOVE = select(func.min(job_run_transitions.c.at)).where(job_run_transitions.c.at >= _FROM)

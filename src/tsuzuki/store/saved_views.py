@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Integer, Text, bindparam, delete, func, select
 from sqlalchemy.engine import Dialect
 
-from tsuzuki.store.schema.view_tables import saved_views
+from tsuzuki.store.schema.access_tables import saved_views
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.dialect import insert_into
 from tsuzuki.store.sql.prepared import execute, parameters_for

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Text, bindparam, select
 from sqlalchemy.engine import Dialect
 
-from tsuzuki.store.schema.api_tables import signing_keys
+from tsuzuki.store.schema.access_tables import signing_keys
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.dialect import insert_into
 from tsuzuki.store.sql.prepared import execute, parameters_for

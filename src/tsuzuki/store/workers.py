@@ -27,7 +27,7 @@ from tsuzuki.model.abilities import Abilities
 from tsuzuki.model.clock import CLOCK_TOLERANCE_SECONDS
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import ContinuationState, RunState
-from tsuzuki.model.worker import DetachReason, Worker, WorkerState
+from tsuzuki.model.worker import DetachReason, StoredWorker, WorkerState
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.liveness import (
     has_future_heartbeat,
@@ -44,7 +44,7 @@ from tsuzuki.store.sql.prepared import AnyConnection, execute, parameters_for
 from tsuzuki.store.sql.types import UtcTime
 from tsuzuki.store.sql.value_list import in_list
 from tsuzuki.store.wakeups import channels
-from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.wakeups.channels import WakeupChannel
 
 _ME = workers.c.id == bindparam("me", type_=Text())
 _THESE = in_list(workers.c.id, "ids")
@@ -108,7 +108,7 @@ _SET_ABILITIES = update(workers).where(_ME).values(**parameters_for(workers, "ab
 def set_abilities(connection: Connection, worker_id: str, abilities: Abilities) -> None:
     """Replace what a worker can execute, and wake the leader: runs may have waited for it."""
     execute(connection, _SET_ABILITIES, {"me": worker_id, "abilities": abilities.as_text()})
-    channels.notify(connection, Channel.LEADER)
+    channels.notify(connection, WakeupChannel.LEADER)
 
 
 _HEARTBEAT = (
@@ -474,21 +474,21 @@ _ALL = select(*_COLUMNS).order_by(workers.c.started_at, workers.c.id)
 _REGISTERED = _ALL.where(is_registered())
 
 
-def get(connection: Connection, worker_id: str) -> Worker | None:
+def get(connection: Connection, worker_id: str) -> StoredWorker | None:
     row = execute(connection, _BY_ID, {"me": worker_id}).mapping_or_none()
     return None if row is None else worker_from(row)
 
 
-def find(connection: Connection, *, with_gone: bool = False) -> list[Worker]:
+def find(connection: Connection, *, with_gone: bool = False) -> list[StoredWorker]:
     statement = _ALL if with_gone else _REGISTERED
     return [worker_from(row) for row in execute(connection, statement).mappings()]
 
 
-def worker_from(row: Mapping[str, Any]) -> Worker:
+def worker_from(row: Mapping[str, Any]) -> StoredWorker:
     values = dict(row)
     reason = row["detach_reason"]
     values["state"] = WorkerState(row["state"])
     values["detach_reason"] = None if reason is None else DetachReason(reason)
     values["tags"] = frozenset(row["tags"])
     values["abilities"] = Abilities.from_text(row["abilities"])
-    return Worker(**values)
+    return StoredWorker(**values)

@@ -29,6 +29,7 @@ from tsuzuki.web.api import (
     statistics,
     tokens,
     users,
+    verifications,
     workers,
 )
 from tsuzuki.web.pages import assets
@@ -38,7 +39,7 @@ from tsuzuki.web.problems import RequestError, problem_response
 from tsuzuki.web.route import unexpected
 from tsuzuki.web.run_intake import RunIntake
 from tsuzuki.web.security.authentication import Authenticator, authenticate
-from tsuzuki.web.security.guard import Guard
+from tsuzuki.web.security.guard import RequestGuard
 from tsuzuki.web.security.origins import LOOPBACK_NAMES
 from tsuzuki.web.security.refusal_log import RefusalLog
 from tsuzuki.web.security.session_cookie import SessionCookie
@@ -69,6 +70,7 @@ NOUNS = (
     tokens,
     users,
     sessions,
+    verifications,
     me,
     stream_route,
 )
@@ -107,7 +109,7 @@ def build_app(
         app.routes.extend(part.router.routes)
     include_pages(app)
     app.add_middleware(
-        Guard, allowed_hosts=allowed_hosts, session_cookies=app.state.session_cookie.names
+        RequestGuard, allowed_hosts=allowed_hosts, session_cookies=app.state.session_cookie.names
     )
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(Exception, _answer_unexpected)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Depends, Request
 
 from tsuzuki.model.access import Principal
-from tsuzuki.web.paging import Count, Cursors, Found, Page, PageRequest, page_of
+from tsuzuki.web.paging import Count, Page, PageRequest, SearchedRows, SignedCursors, page_of
 from tsuzuki.wiring.application import Application
 
 Row = TypeVar("Row")
@@ -38,18 +38,18 @@ class RequestContext:
         self,
         query: PageRequest,
         *,
-        find: Callable[[Any, int], Sequence[Row] | Found[Row]],
+        find: Callable[[Any, int], Sequence[Row] | SearchedRows[Row]],
         position: Callable[[Row], int | str],
         item: Callable[[Row], Item],
         count: Callable[[], Count] | None = None,
     ) -> Page[Item]:
         """The page that `query` asks for. `find` is given the position to continue after, or None, and how
-        many rows to read; a bounded search answers with `Found`. `count` is asked unless that has counted."""
+        many rows to read; a bounded search answers with `SearchedRows`. `count` is asked unless that has counted."""
         filters: Mapping[str, Any] = query.filters()
-        cursors = Cursors(self.application.api_requests.cursor_key, self.path, filters)
+        cursors = SignedCursors(self.application.api_requests.cursor_key, self.path, filters)
         after = None if query.cursor is None else cursors.read(query.cursor)
         rows = find(after, query.limit + 1)
-        found = rows if isinstance(rows, Found) else Found(rows)
+        found = rows if isinstance(rows, SearchedRows) else SearchedRows(rows)
         if found.count is None and query.count and count:
             found = replace(found, count=count())
         return page_of(

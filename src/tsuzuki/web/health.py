@@ -20,7 +20,7 @@ class Alive(Model):
     status: Literal["ok"] = "ok"
 
 
-class Check(Model):
+class HealthCheck(Model):
     """One thing that should be well. `detail` says what is not."""
 
     name: Literal["database", "schema", "lease", "loops"]
@@ -43,7 +43,7 @@ class Readiness(Model):
     taking it out of service would help nothing."""
 
     ready: bool
-    checks: list[Check]
+    checks: list[HealthCheck]
     lease: LeaseAge | None = Field(
         None, description="Null if no process holds a lease, or the database is out of reach."
     )
@@ -60,42 +60,42 @@ def readyz(request: Request, response: Response) -> Readiness:
     """The database answers, and its tables are those of this version. 503 if not; never because of the leader or of
     failing loops."""
     application: Application = request.app.state.application
-    checks: list[Check] = []
+    checks: list[HealthCheck] = []
     lease = None
     try:
         lease = application.workers.lease()
-        checks += [Check(name="database", ok=True), _schema(application), _lease(lease)]
+        checks += [HealthCheck(name="database", ok=True), _schema(application), _lease(lease)]
     except TsuzukiError as problem:
-        checks.append(Check(name="database", ok=False, detail=problem.specific_code))
+        checks.append(HealthCheck(name="database", ok=False, detail=problem.specific_code))
     ready = all(check.ok for check in checks if check.name != "lease")
     checks += _loops(application)
     response.status_code = 200 if ready else 503
     return Readiness(ready=ready, checks=checks, lease=_lease_age(lease))
 
 
-def _schema(application: Application) -> Check:
+def _schema(application: Application) -> HealthCheck:
     try:
         application.maintenance.require_current()
     except SchemaMismatch as problem:
-        return Check(name="schema", ok=False, detail=problem.message)
-    return Check(name="schema", ok=True)
+        return HealthCheck(name="schema", ok=False, detail=problem.message)
+    return HealthCheck(name="schema", ok=True)
 
 
-def _loops(application: Application) -> list[Check]:
+def _loops(application: Application) -> list[HealthCheck]:
     """None in a process without an engine."""
     failing = application.local_engine.failing_loops()
     if failing is None:
         return []
     # Anyone may read this, so the error itself is left to the log and to `doctor`.
     detail = ", ".join(f"{one.loop}: {one.code}" for one in failing)
-    return [Check(name="loops", ok=not failing, detail=detail or None)]
+    return [HealthCheck(name="loops", ok=not failing, detail=detail or None)]
 
 
-def _lease(lease: LeaseView | None) -> Check:
+def _lease(lease: LeaseView | None) -> HealthCheck:
     if lease is None or not lease.is_valid:
-        return Check(name="lease", ok=False, detail="no process leads")
+        return HealthCheck(name="lease", ok=False, detail="no process leads")
     ends = to_utc_text(lease.expires_at)
-    return Check(name="lease", ok=True, detail=f"epoch {lease.epoch}, until {ends}")
+    return HealthCheck(name="lease", ok=True, detail=f"epoch {lease.epoch}, until {ends}")
 
 
 def _lease_age(lease: LeaseView | None) -> LeaseAge | None:

@@ -14,7 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.concurrency import run_in_threadpool
 
 from tsuzuki.model.errors import TsuzukiError
-from tsuzuki.services.api_requests import Answer, ApiRequests
+from tsuzuki.services.api_requests import ApiRequests, StoredAnswer
 from tsuzuki.web.problems import InvalidRequest, PartProblem, status_of
 
 HEADER = "Idempotency-Key"
@@ -45,7 +45,7 @@ async def answer_once(
         key=key,
         fingerprint=_fingerprint(request, await request.body()),
     )
-    if isinstance(claim, Answer):
+    if isinstance(claim, StoredAnswer):
         return Response(claim.body, claim.status, {**claim.headers, "Idempotency-Replayed": "true"})
     request.state.request_id = claim.request_id
     try:
@@ -56,7 +56,7 @@ async def answer_once(
         raise
     headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
     body = bytes(response.body).decode("utf-8")
-    stored = Answer(status=response.status_code, headers=headers, body=body)
+    stored = StoredAnswer(status=response.status_code, headers=headers, body=body)
     await run_in_threadpool(requests.answer, claim, stored)
     return response
 

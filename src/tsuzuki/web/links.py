@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 
-class Link(NamedTuple):
+class OperationLink(NamedTuple):
     """After `source` answered `status`, `target` can be asked with these parameters."""
 
     source: str
@@ -16,8 +16,10 @@ class Link(NamedTuple):
     parameters: Mapping[str, str]
 
 
-def _links(source: str, status: int, parameters: Mapping[str, str], *targets: str) -> list[Link]:
-    return [Link(source, status, target, parameters) for target in targets]
+def _links(
+    source: str, status: int, parameters: Mapping[str, str], *targets: str
+) -> list[OperationLink]:
+    return [OperationLink(source, status, target, parameters) for target in targets]
 
 
 _OF_RUN = (

@@ -86,7 +86,7 @@ PageQuery = Annotated[PageRequest, Query()]
 
 
 @dataclass(frozen=True)
-class Found(Generic[Row]):
+class SearchedRows(Generic[Row]):
     """Rows of a search that may have been ended early: then `continue_at` is the position to go on from. `count` is
     of the whole list, where the search has counted it as well."""
 
@@ -100,7 +100,7 @@ def count_of(found: int) -> Count:
     return Count(value=min(found, COUNT_MAX), exact=found <= COUNT_MAX)
 
 
-class Cursors:
+class SignedCursors:
     """Signs and reads the cursors of one list: a path with its filter."""
 
     def __init__(self, key: bytes, path: str, filters: Mapping[str, Any]) -> None:
@@ -136,10 +136,10 @@ def _refuse() -> NoReturn:
 
 
 def page_of(
-    found: Found[Row],
+    found: SearchedRows[Row],
     *,
     limit: int,
-    cursors: Cursors,
+    cursors: SignedCursors,
     position: Callable[[Row], int | str],
     item: Callable[[Row], Item],
     filters: Mapping[str, Any],

@@ -110,7 +110,7 @@ class PartProblem(BaseModel):
     hint: str | None = None
 
 
-class Difference(BaseModel):
+class ConflictingValue(BaseModel):
     """A key that has another value than the one that was sent."""
 
     model_config = ConfigDict(extra="forbid")
@@ -148,7 +148,7 @@ class Problem(BaseModel):
     where: Where | None = None
     retry_after_seconds: float | None = None
     problems: list[PartProblem] | None = None
-    differences: list[Difference] | None = None
+    differences: list[ConflictingValue] | None = None
 
 
 def status_of(error: TsuzukiError) -> int:
@@ -173,7 +173,7 @@ def problem_of(error: TsuzukiError, mask: SecretMask) -> Problem:
         retry_after_seconds=error.retry_after_seconds,
         problems=_parts(error, mask),
         differences=[
-            Difference(
+            ConflictingValue(
                 key=key,
                 current=mask.value({key: current})[key],
                 sent=mask.value({key: sent})[key],

@@ -1,4 +1,4 @@
-"""Joins configuration, database and services into what a face calls.
+"""Joins configuration, database and services into what an interface calls.
 
 A service is imported and built when it is first asked for: a command needs a few of them, and importing all of them
 takes longer than most commands.
@@ -28,7 +28,7 @@ from tsuzuki.wiring.resources import Resources, open_resources
 
 if TYPE_CHECKING:
     from tsuzuki.engine.process import Engine
-    from tsuzuki.engine.role import Role
+    from tsuzuki.engine.role import ProcessRole
     from tsuzuki.services.access.owner_links import OwnerLinks
     from tsuzuki.services.access.passwords import Passwords
     from tsuzuki.services.access.sessions import Sessions
@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from tsuzuki.services.saved_views import SavedViews
     from tsuzuki.services.settings import Settings
     from tsuzuki.services.statistics import RunStatistics
+    from tsuzuki.services.verification import Verification
+    from tsuzuki.services.verification_runs import VerificationRuns
     from tsuzuki.services.webhooks import Webhooks
     from tsuzuki.services.workers import Workers
 
@@ -89,7 +91,7 @@ class on_demand(Generic[Service]):  # noqa: N801 -- used as a decorator, like `p
 
 
 class Application:
-    """All that a face calls, joined for one configuration and one actor."""
+    """All that an interface calls, joined for one configuration and one actor."""
 
     def __init__(
         self,
@@ -328,9 +330,7 @@ class Application:
 
         return Maintenance(
             database=self._resources.database,
-            components=self._resources.our_components,
-            plug_ins=self._resources.plug_in_components,
-            refuse=self._resources.refuse,
+            tables=self._resources.tables,
             folder=self._resources.workspace,
         )
 
@@ -349,6 +349,23 @@ class Application:
             due=self.due,
             runs=self.runs,
             jobs=self.jobs,
+        )
+
+    @on_demand
+    def verification(self) -> "Verification":
+        from tsuzuki.wiring.verification import join_verification
+
+        return join_verification(self._resources)
+
+    @on_demand
+    def verification_runs(self) -> "VerificationRuns":
+        from tsuzuki.services.verification_runs import VerificationRuns
+
+        return VerificationRuns(
+            self.verification,
+            database=self._resources.database,
+            actor=self.principal.actor,
+            runs=self.runs,
         )
 
     @on_demand
@@ -383,6 +400,7 @@ class Application:
             raise NotFound(
                 f"there is no collector {name!r} with a service", code="collector_unknown"
             )
+        resources.tables.use(name)
         context = resources.collector_context(name)
         given = {field.name: getattr(context, field.name) for field in fields(context)}
         service = ServiceContext(
@@ -401,7 +419,7 @@ class Application:
             self._resources.coordination().wake(names)
 
 
-def _build_engine(resources: Resources, role: "Role", functions: "Functions") -> "Engine":
+def _build_engine(resources: Resources, role: "ProcessRole", functions: "Functions") -> "Engine":
     from tsuzuki.wiring.engine import build_engine
 
     return build_engine(resources, role, functions)
@@ -494,9 +512,9 @@ def require_workspace(application: Application) -> None:
         )
 
 
-def local_actor(face: str = "cli") -> str:
-    """Who acts on this machine, and through which face, for the audit log."""
+def local_actor(interface: str = "cli") -> str:
+    """Who acts on this machine, and through which interface, for the audit log."""
     try:
-        return f"{face}:{getpass.getuser()}"
+        return f"{interface}:{getpass.getuser()}"
     except (KeyError, OSError):
-        return f"{face}:uid-{os.getuid()}"
+        return f"{interface}:uid-{os.getuid()}"

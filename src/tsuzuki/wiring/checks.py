@@ -30,4 +30,5 @@ def _context(resources: Resources, name: str, has_tables: bool) -> CheckContext:
     context = resources.collector_context(name)
     given = {field.name: getattr(context, field.name) for field in fields(context)}
     jobs = [job for job in resources.configuration.jobs if job.handler == name and job.enabled]
-    return CheckContext(**given, jobs=jobs, has_tables=has_tables)
+    is_in_use = has_tables and resources.tables.is_in_use(name)
+    return CheckContext(**given, jobs=jobs, has_tables=has_tables, is_in_use=is_in_use)

@@ -6,6 +6,7 @@ Every command loads the records, `tsuzuki --help` too, so a record imports nothi
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -60,6 +61,24 @@ class CheckContext(CollectorContext):
     """The enabled jobs of the collector's kind in the file."""
     has_tables: bool
     """Whether the database answers and has the tables of this version."""
+    is_in_use: bool
+    """Whether it has those of the collector, which are created when it is first used."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyContext(CollectorContext):
+    """What a collector's verification gets. It must not change anything, neither at the source nor in the database,
+    but for the counts of the calls that it makes."""
+
+    jobs: "Sequence[JobSpec]"
+    """The enabled jobs of the collector's kind."""
+    since: datetime
+    """Things that happened before then, such as older posts, need not be compared."""
+    calls_max: int
+    """Upper bound of the calls to a source with a quota."""
+    advance: Callable[[int], None]
+    """Report that so many more things were compared. Call it after each page: it raises if the caller asked to
+    stop."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +105,10 @@ class Collector:
 
     checks: str | None = None
     """Checks for `tsuzuki doctor`: a function of a `CheckContext` that yields `Check`s."""
+
+    verify: str | None = None
+    """Proof of completeness for `tsuzuki verify`: a function of a `VerifyContext` that compares what is stored with its
+    source and yields a `model.verification.Verified` for each subject. It is called by the name of its command."""
 
     needs: tuple[str, ...] = ()
     """Libraries that its extra installs, by the start of their import names. A missing one is reported with the extra
@@ -128,6 +151,11 @@ class Collector:
     bench: str | None = None
     """A module for `make bench` in a checkout, run as `python -m MODULE`, with `--short` for smaller numbers. It writes
     `bench/results/NAME.json` with `bench.rows.run`."""
+
+    @property
+    def verified_as(self) -> str:
+        """The name of its part of `tsuzuki verify`: that of its first command, else its own."""
+        return next(iter(self.commands), self.name)
 
     def load(self, target: str) -> Any:
         """The object that an import string of this record names. Raises `ConfigurationError` if a library of the

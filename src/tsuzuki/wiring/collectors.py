@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "tsuzuki.collectors"
 OUR_DISTRIBUTION = "tsuzuki"
-BUILT_IN_KINDS = ("command", "python", "bulk")
+BUILT_IN_KINDS = ("command", "python", "bulk", "verify")
 NAME = re.compile(r"[a-z_][a-z0-9_]*")
 RIGHT_NAME = re.compile(r"[a-z_]+:[a-z_]+")
 
@@ -96,6 +96,12 @@ def audited_types() -> list[str]:
     """The types of objects in the audit log: the engine's, then those of usable collectors."""
     usable = collector_records().usable.values()
     return [*OBJECT_TYPES, *(audited for one in usable for audited in one.audited)]
+
+
+def parts_verified() -> list[str]:
+    """The parts of `tsuzuki verify`: the engine's own, then those of usable collectors."""
+    usable = collector_records().usable.values()
+    return list(dict.fromkeys(["ticks", *(one.verified_as for one in usable if one.verify)]))
 
 
 @cache

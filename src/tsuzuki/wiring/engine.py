@@ -11,21 +11,21 @@ from tsuzuki.engine.executors.command.executor import CommandExecutor, require_l
 from tsuzuki.engine.executors.python.executor import PythonExecutor
 from tsuzuki.engine.executors.registry import ExecutorRegistry
 from tsuzuki.engine.process import Engine
-from tsuzuki.engine.role import Role
+from tsuzuki.engine.role import ProcessRole
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.abilities import Abilities
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.secrets import SecretMask
-from tsuzuki.services import bulk
+from tsuzuki.services import bulk, verification
 from tsuzuki.services.bulk_handler import bulk_handler
 from tsuzuki.store import jobs
-from tsuzuki.wiring.collector import Collector, CollectorContext
 from tsuzuki.wiring.collectors import guarded
 from tsuzuki.wiring.resources import Resources
+from tsuzuki.wiring.verification import join_verification
 
 
 def build_engine(
-    resources: Resources, role: Role, functions: Mapping[str, Callable[..., Any]]
+    resources: Resources, role: ProcessRole, functions: Mapping[str, Callable[..., Any]]
 ) -> Engine:
     """The engine of this process, not yet started. `functions` are handlers defined in it. Raises
     `ConfigurationError` if an enabled job is of a refused kind, or if the system is unfit: runs would fail here."""
@@ -36,7 +36,7 @@ def build_engine(
     def kill_grace_seconds() -> float:
         return engine.settings().kill_grace_seconds
 
-    handlers = {**collector_handlers(resources), bulk.HANDLER: bulk_handler(database)}
+    handlers = {**collector_handlers(resources), **_own_handlers(resources)}
     _require_handlers_of_enabled_jobs(resources)
     python = PythonExecutor(
         functions={**handlers, **functions},
@@ -73,7 +73,7 @@ def build_engine(
         random=Random(),  # noqa: S311 -- jitter, not secrets
         role=role,
         software_version=version("tsuzuki"),
-        components=(*resources.our_components, *resources.plug_in_components.values()),
+        components=lambda: resources.tables.current,
         archive=resources.log_archive(),
         coordination=resources.coordination(),
         renew_deadline=command.renew_deadline,
@@ -81,6 +81,14 @@ def build_engine(
         find_abilities=find_abilities,
     )
     return engine
+
+
+def _own_handlers(resources: Resources) -> dict[str, Callable[[RunContext], Any]]:
+    """The handlers of the engine's own kinds of job."""
+    return {
+        bulk.HANDLER: bulk_handler(resources.database),
+        verification.HANDLER: verification.verification_handler(join_verification(resources)),
+    }
 
 
 def collector_handlers(resources: Resources) -> dict[str, Callable[[RunContext], Any]]:
@@ -95,19 +103,21 @@ def collector_handlers(resources: Resources) -> dict[str, Callable[[RunContext],
         except ConfigurationError as problem:
             resources.refused[name] = problem
         else:
-            handlers[name] = partial(_handle, collector, resources.collector_context(name))
+            handlers[name] = partial(_handle, resources, name)
     return handlers
 
 
-def _handle(collector: Collector, context: CollectorContext, run: RunContext) -> Any:
-    return collector.load(collector.handler)(context, run)
+def _handle(resources: Resources, name: str, run: RunContext) -> Any:
+    resources.tables.use(name)
+    collector = resources.collectors.usable[name]
+    return collector.load(collector.handler)(resources.collector_context(name), run)
 
 
 def _require_handlers_of_enabled_jobs(resources: Resources) -> None:
-    if not resources.refused:
-        return
+    """Refuse to start where runs would fail: for a refused collector, or for one whose tables cannot be created."""
     with resources.database.read() as connection:
-        stored = jobs.find(connection)
-    for job in stored:
-        if job.spec.enabled and job.spec.handler in resources.refused:
-            raise resources.refused[job.spec.handler]
+        kinds = jobs.enabled_kinds(connection)
+    for kind in kinds:
+        if kind in resources.refused:
+            raise resources.refused[kind]
+        resources.tables.use(kind)

@@ -1,6 +1,6 @@
 """Joins what the library calls: the application, and transactions on its database.
 
-A program stores its own rows beside its runs, as one. No other face is given a connection.
+A program stores its own rows beside its runs, as one. No other interface is given a connection.
 """
 
 import os
@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from tsuzuki.model.clock import Clock, SystemClock
-from tsuzuki.store.sql.database import Connection, Database, Use
+from tsuzuki.store.sql.database import Connection, ConnectionUse, Database
 from tsuzuki.store.sql.write_hold import LockUser
 from tsuzuki.wiring.application import Application, configuration_reader
 from tsuzuki.wiring.resources import open_resources
@@ -49,5 +49,5 @@ def opened_for_library(
 @contextmanager
 def _transaction(database: Database) -> Iterator[Connection]:
     user = LockUser(purpose="app.transaction()")
-    with database.used_for(Use.UNBOUNDED), database.write(user=user) as connection:
+    with database.used_for(ConnectionUse.UNBOUNDED), database.write(user=user) as connection:
         yield connection

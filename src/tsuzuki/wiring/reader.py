@@ -84,7 +84,7 @@ def keep_record(resources: "Resources") -> None:
         "database_url": configuration.written_database_url,
         "jobs": [columns_of(spec) for spec in configuration.jobs],
         "revisions": {
-            component.version_table: component.newest() for component in resources.our_components
+            component.version_table: component.newest() for component in resources.tables.current
         },
     }
     write_record(folder, _key(configuration.file_digest), record)

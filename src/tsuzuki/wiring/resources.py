@@ -12,7 +12,7 @@ from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination, c
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.outward.user_agent import set_contact
-from tsuzuki.store.schema.migrate import ENGINE, Component
+from tsuzuki.services.collector_tables import CollectorTables
 from tsuzuki.store.sql.database import Database, open_database
 from tsuzuki.wiring.collector import Collector, CollectorContext
 from tsuzuki.wiring.collectors import InstalledCollectors, brief, installed_collectors, refusal
@@ -28,6 +28,7 @@ class Resources:
     collectors: InstalledCollectors
     refused: dict[str, ConfigurationError]
     """Why a collector cannot be used with this database; grows when the tables of one cannot be upgraded."""
+    tables: CollectorTables
     coordination: Callable[[], Coordination]
     """Connected when first called: most commands need none, and its library is slow to load."""
     environ: Mapping[str, str]
@@ -35,23 +36,6 @@ class Resources:
     @property
     def workspace(self) -> Path:
         return self.configuration.workspace
-
-    @property
-    def our_components(self) -> tuple[Component, ...]:
-        theirs = self.collectors.distributions
-        return (
-            ENGINE,
-            *(c for name, c in self.collectors.components.items() if name not in theirs),
-        )
-
-    @property
-    def plug_in_components(self) -> dict[str, Component]:
-        """The tables of collectors of other distributions, without those that are refused."""
-        return {
-            name: component
-            for name, component in self.collectors.components.items()
-            if name in self.collectors.distributions and name not in self.refused
-        }
 
     def usable_collectors(self) -> dict[str, Collector]:
         return {n: c for n, c in self.collectors.usable.items() if n not in self.refused}
@@ -63,10 +47,6 @@ class Resources:
             for name, collector in self.usable_collectors().items()
             if collector.dry_run_arguments is not None
         }
-
-    def refuse(self, name: str, problem: BaseException) -> None:
-        """Do without a collector of another distribution from now on."""
-        self.refused[name] = refusal(name, self.collectors.distributions[name], brief(problem))
 
     def collector_context(self, name: str) -> CollectorContext:
         return CollectorContext(
@@ -97,12 +77,26 @@ def open_resources(
         configuration.database_url, clock=clock, direct_url=configuration.database_direct_url
     )
     coordination = cache(partial(_connect_coordination, configuration, database))
+    collectors = installed_collectors()
+    refused = dict(collectors.refused)
+
+    def refuse(name: str, problem: BaseException) -> ConfigurationError:
+        """Do without a collector of another distribution from now on."""
+        refused[name] = refusal(name, collectors.distributions[name], brief(problem))
+        return refused[name]
+
     try:
         yield Resources(
             configuration=configuration,
             database=database,
-            collectors=installed_collectors(),
-            refused=dict(installed_collectors().refused),
+            collectors=collectors,
+            refused=refused,
+            tables=CollectorTables(
+                database=database,
+                components=collectors.components,
+                plug_ins=collectors.distributions,
+                refuse=refuse,
+            ),
             coordination=coordination,
             environ=environ,
         )

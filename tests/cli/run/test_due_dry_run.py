@@ -12,7 +12,7 @@ from support.former_tables import CURSORS, FormerDatabase
 from support.workspace import Workspace
 from tsuzuki.collectors.books.sandbox.google_books import GoogleBooks, volumes
 from tsuzuki.collectors.books.sandbox.smtp import MailServer
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import StandInFault
 from tsuzuki.sandbox.server import StandIn
 
 KEY = "k3y-that-stays-secret"
@@ -139,7 +139,7 @@ def test_a_dry_run_that_fails_is_the_exit_code_and_is_not_tried_again(
     shop: Workspace, server: StandIn
 ) -> None:
     shop.file.write_text(shop.file.read_text().replace("max_per_run: 50", "max_retries: 3"))
-    server.faults.add(Fault(status=503, headers={"Retry-After": "3600"}))
+    server.faults.add(StandInFault(status=503, headers={"Retry-After": "3600"}))
     ended = shop.run("run-due", "--dry-run", "--output", "json", BOOKS_KEY=KEY)
     assert (ended.code, ended.data[0]["state"]) == (1, "FAILED")
     assert [run["state"] for run in shop.data("run", "ls")] == ["CANCELED", "FAILED"]

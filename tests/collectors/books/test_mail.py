@@ -12,14 +12,14 @@ from tsuzuki.collectors.books.mail import MailUnsettled
 from tsuzuki.collectors.books.queries import outbox
 from tsuzuki.collectors.books.queries.outbox import Mail
 from tsuzuki.collectors.books.sandbox.google_books import volume, volumes
-from tsuzuki.collectors.books.sandbox.smtp import MailServer, Step
+from tsuzuki.collectors.books.sandbox.smtp import MailServer, SmtpStep
 from tsuzuki.collectors.books.service import Books
 from tsuzuki.config import Configuration
 from tsuzuki.model.errors import ConfigurationError, Conflict, Fenced
 from tsuzuki.model.run import RunRef
 from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.outward.smtp import MailFailed, MailRefused
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import StandInFault
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.runs import Runs
@@ -166,7 +166,7 @@ def test_what_was_collected_is_mailed_even_if_the_source_fails(
     mailing_books: BooksFixture, mail_server: MailServer
 ) -> None:
     mailing_books.source.catalogue = volumes(60)
-    mailing_books.server.faults.add(Fault(status=400, skip=1))
+    mailing_books.server.faults.add(StandInFault(status=400, skip=1))
     with pytest.raises(Exception, match="Google Books answered 400"):
         mailing_books.start(mail_limit=50).work()
     assert len(titles(mail_server.messages[0])) == 40
@@ -205,10 +205,10 @@ def test_a_server_that_is_away_leaves_the_mail_for_the_next_run(
 
 
 @pytest.mark.parametrize(
-    ("step", "state"), [(Step.RECIPIENT, "intended"), (Step.DATA_LATER, "intended")]
+    ("step", "state"), [(SmtpStep.RECIPIENT, "intended"), (SmtpStep.DATA_LATER, "intended")]
 )
 def test_a_mail_that_was_surely_not_taken_is_sent_by_the_next_run(
-    mailing_books: BooksFixture, mail_server: MailServer, step: Step, state: str
+    mailing_books: BooksFixture, mail_server: MailServer, step: SmtpStep, state: str
 ) -> None:
     mail_server.fail_at(step)
     with pytest.raises(MailFailed):
@@ -221,7 +221,7 @@ def test_a_mail_that_was_surely_not_taken_is_sent_by_the_next_run(
 def test_a_mail_that_is_refused_for_good_waits_for_a_person(
     mailing_books: BooksFixture, mail_server: MailServer, books: Books
 ) -> None:
-    mail_server.fail_at(Step.DATA_NEVER)
+    mail_server.fail_at(SmtpStep.DATA_NEVER)
     with pytest.raises(MailRefused, match="554"):
         mailing_books.start().work()
     mailing_books.start().work()
@@ -245,7 +245,7 @@ def test_the_mails_of_a_run_are_those_that_it_sent_or_tried_to(
     mailing_books: BooksFixture, mail_server: MailServer, books: Books
 ) -> None:
     mailing_books.source.catalogue = volumes(8)
-    mail_server.fail_at(Step.ANSWER)
+    mail_server.fail_at(SmtpStep.ANSWER)
     first = mailing_books.start(max_per_run=5)
     with pytest.raises(MailUnsettled):
         first.work()
@@ -273,9 +273,9 @@ def test_a_reply_that_is_none_leaves_the_mail_unsettled(
     assert (states(mailing_books), len(mail_server.messages)) == (["unsettled"], 1)
 
 
-@pytest.mark.parametrize("step", [Step.ANSWER, Step.GARBAGE])
+@pytest.mark.parametrize("step", [SmtpStep.ANSWER, SmtpStep.GARBAGE])
 def test_a_mail_whose_answer_was_never_heard_fails_its_run_and_is_not_sent_again_by_itself(
-    mailing_books: BooksFixture, mail_server: MailServer, step: Step
+    mailing_books: BooksFixture, mail_server: MailServer, step: SmtpStep
 ) -> None:
     mail_server.fail_at(step)
     with pytest.raises(MailUnsettled, match="not known whether mail 1 arrived") as caught:
@@ -337,7 +337,7 @@ def test_a_person_settles_a_mail_and_the_audit_says_who(
 ) -> None:
     for decide, state in ((books.mark_sent, "sent"), (books.resend, "intended")):
         mailing_books.source.catalogue = volumes(5, first=100 * (len(mails(mailing_books)) + 1))
-        mail_server.fail_at(Step.ANSWER)
+        mail_server.fail_at(SmtpStep.ANSWER)
         with pytest.raises(MailUnsettled):
             mailing_books.start(f"job-{state}", queries=["python", state]).work()
         unsettled = mails(mailing_books)[-1]
@@ -356,7 +356,7 @@ def test_a_person_settles_a_mail_and_the_audit_says_who(
 def test_a_mail_sent_again_is_the_same_mail(
     mailing_books: BooksFixture, mail_server: MailServer, books: Books
 ) -> None:
-    mail_server.fail_at(Step.ANSWER)
+    mail_server.fail_at(SmtpStep.ANSWER)
     with pytest.raises(MailUnsettled):
         mailing_books.start().work()
     books.resend(1)

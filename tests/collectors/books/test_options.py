@@ -65,6 +65,7 @@ def test_a_whole_job_is_understood() -> None:
         ({"queries": ["a", " \ufeff\u3000"]}, "a query is empty"),
         ({"queries": [1]}, "`queries[0]` must be text"),
         ({"queries": ["x" * 1_000_000]}, "1000000 characters long together, more than the 2000"),
+        ({"queries": ["x" * 2_001]}, "2001 characters long together, more than the 2000"),
         ({"queries": ["x"] * 101}, "a list of 1 to 100 queries"),
         ({"queries": ["a"], "max_per_run": 0}, "`max_per_run` must be a whole number from 1"),
         ({"queries": ["a"], "max_per_run": "many"}, "`max_per_run` must be a whole number"),

@@ -7,7 +7,7 @@ from tsuzuki.collectors.books.query_set import compute_query_set_hash, short_has
 from tsuzuki.collectors.books.sandbox.google_books import error_fault, limit_error, volume, volumes
 from tsuzuki.engine.executors.failures import failure_of
 from tsuzuki.outward.errors import SourceRefused, SourceUnavailable
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.store.runs import runs
 
 from .books_fixture import BooksFixture
@@ -95,7 +95,7 @@ def test_an_empty_page_that_contradicts_its_total_is_asked_for_once_more(
     books_fixture: BooksFixture,
 ) -> None:
     hole = '{"kind": "books#volumes", "totalItems": 150}'
-    books_fixture.server.faults.add(Fault(path="*?*startIndex=40&*", body=hole))
+    books_fixture.server.faults.add(StandInFault(path="*?*startIndex=40&*", body=hole))
     books_fixture.collect()
     assert books_fixture.asked()[:3] == [(0, 40), (40, 40), (40, 40)]
     assert len(books_fixture.stored()) == 150
@@ -106,7 +106,7 @@ def test_a_source_that_stays_empty_against_its_total_is_exhausted_and_not_asked_
 ) -> None:
     books_fixture.collect(max_per_run=40)
     books_fixture.server.faults.add(
-        Fault(body='{"kind": "books#volumes", "totalItems": 150}', times=None)
+        StandInFault(body='{"kind": "books#volumes", "totalItems": 150}', times=None)
     )
     result = books_fixture.collect()
     assert (result["stop_reason"], books_fixture.cursor()) == ("exhausted", (40, True))
@@ -198,7 +198,9 @@ def test_googles_own_limit_of_a_day_stops_and_does_not_exhaust(books_fixture: Bo
 
 
 def test_an_api_error_keeps_the_cursor_open_where_it_is(books_fixture: BooksFixture) -> None:
-    books_fixture.server.faults.add(Fault(status=400, skip=1, body='{"error": {"code": 400}}'))
+    books_fixture.server.faults.add(
+        StandInFault(status=400, skip=1, body='{"error": {"code": 400}}')
+    )
     with pytest.raises(SourceRefused):
         books_fixture.collect()
     assert books_fixture.cursor() == (40, False)
@@ -211,35 +213,41 @@ def test_an_api_error_keeps_the_cursor_open_where_it_is(books_fixture: BooksFixt
 def test_an_error_at_the_very_first_page_saves_a_cursor_at_zero(
     books_fixture: BooksFixture,
 ) -> None:
-    books_fixture.server.faults.add(Fault(status=404))
+    books_fixture.server.faults.add(StandInFault(status=404))
     with pytest.raises(SourceRefused):
         books_fixture.collect()
     assert books_fixture.cursor() == (0, False)
 
 
 BROKEN = {
-    "a server error": Fault(status=503, times=None),
-    "a page for people": Fault(kind=FaultKind.HTML, times=None),
-    "half an answer": Fault(kind=FaultKind.CUT, times=None),
-    "a reset": Fault(kind=FaultKind.RESET, times=None),
-    "an empty body": Fault(times=None),
-    "another kind": Fault(body='{"kind": "books#volume", "totalItems": 0}', times=None),
-    "no total": Fault(body='{"kind": "books#volumes"}', times=None),
-    "a total in words": Fault(body='{"kind": "books#volumes", "totalItems": "0"}', times=None),
-    "a negative total": Fault(body='{"kind": "books#volumes", "totalItems": -1}', times=None),
-    "items that are no list": Fault(
+    "a server error": StandInFault(status=503, times=None),
+    "a page for people": StandInFault(kind=StandInFaultKind.HTML, times=None),
+    "half an answer": StandInFault(kind=StandInFaultKind.CUT, times=None),
+    "a reset": StandInFault(kind=StandInFaultKind.RESET, times=None),
+    "an empty body": StandInFault(times=None),
+    "another kind": StandInFault(body='{"kind": "books#volume", "totalItems": 0}', times=None),
+    "no total": StandInFault(body='{"kind": "books#volumes"}', times=None),
+    "a total in words": StandInFault(
+        body='{"kind": "books#volumes", "totalItems": "0"}', times=None
+    ),
+    "a negative total": StandInFault(
+        body='{"kind": "books#volumes", "totalItems": -1}', times=None
+    ),
+    "items that are no list": StandInFault(
         body='{"kind": "books#volumes", "totalItems": 0, "items": {}}', times=None
     ),
-    "an error with status 200": Fault(body='{"error": {"code": 500}}', times=None),
-    "a list": Fault(body="[]", times=None),
-    "a number too long": Fault(body="1" * 10_000, times=None),
-    "nested a million deep": Fault(body="[" * 1_000_000, times=None),
+    "an error with status 200": StandInFault(body='{"error": {"code": 500}}', times=None),
+    "a list": StandInFault(body="[]", times=None),
+    "a number too long": StandInFault(body="1" * 10_000, times=None),
+    "nested a million deep": StandInFault(body="[" * 1_000_000, times=None),
 }
 
 
 @pytest.mark.parametrize("dialect", ["sqlite"])
 @pytest.mark.parametrize("fault", BROKEN.values(), ids=BROKEN)
-def test_a_broken_answer_is_never_an_empty_page(books_fixture: BooksFixture, fault: Fault) -> None:
+def test_a_broken_answer_is_never_an_empty_page(
+    books_fixture: BooksFixture, fault: StandInFault
+) -> None:
     books_fixture.collect(max_per_run=40)
     books_fixture.server.faults.add(fault)
     with pytest.raises(SourceUnavailable):
@@ -252,7 +260,7 @@ def test_a_source_that_recovers_is_asked_again_and_every_call_counts(
     books_fixture: BooksFixture,
 ) -> None:
     books_fixture.section["daily_limit"] = 5
-    books_fixture.server.faults.add(Fault(status=502, times=2))
+    books_fixture.server.faults.add(StandInFault(status=502, times=2))
     result = books_fixture.collect()
     assert (result["stop_reason"], books_fixture.cursor()) == ("quota", (120, False))
     assert len(books_fixture.asked()) == 5
@@ -269,7 +277,7 @@ def test_the_limit_of_a_minute_is_waited_for(books_fixture: BooksFixture) -> Non
 def test_a_source_that_wants_a_long_rest_is_left_to_a_later_run(
     books_fixture: BooksFixture,
 ) -> None:
-    books_fixture.server.faults.add(Fault(status=503, headers={"Retry-After": "3600"}))
+    books_fixture.server.faults.add(StandInFault(status=503, headers={"Retry-After": "3600"}))
     with pytest.raises(SourceUnavailable) as caught:
         books_fixture.collect()
     assert caught.value.retry_after_seconds == 3600
@@ -279,7 +287,7 @@ def test_a_source_that_wants_a_long_rest_is_left_to_a_later_run(
 def test_a_result_says_from_where_to_where_the_cursor_moved(books_fixture: BooksFixture) -> None:
     first = books_fixture.collect(max_per_run=40)
     second = books_fixture.collect(max_per_run=60)
-    books_fixture.server.faults.add(Fault(status=403))
+    books_fixture.server.faults.add(StandInFault(status=403))
     with pytest.raises(SourceRefused) as caught:
         books_fixture.collect()
     failed = failure_of(caught.value).result["collect"]

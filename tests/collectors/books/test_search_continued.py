@@ -11,17 +11,17 @@ from tsuzuki.collectors.books import quota
 from tsuzuki.collectors.books.collect import collect
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.queries.cursors import reset_collect_cursors_by_job
-from tsuzuki.collectors.books.query_set import Search, compute_query_set_hash
+from tsuzuki.collectors.books.query_set import BookSearch, compute_query_set_hash
 from tsuzuki.collectors.books.quota import CLOCKS_DIFFER
 from tsuzuki.collectors.books.sandbox.google_books import error_fault, old_limit_error, volumes
 from tsuzuki.collectors.books.search import Collected, SearchCollection
-from tsuzuki.collectors.books.source import Page
+from tsuzuki.collectors.books.source import BookPage
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.cursor import StopReason
 from tsuzuki.model.errors import Conflict
 from tsuzuki.model.states import RunState
 from tsuzuki.outward.errors import OutOfQuota
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 
 from .books_fixture import BooksFixture
 
@@ -88,9 +88,9 @@ def test_after_a_reset_it_starts_at_zero(books_fixture: BooksFixture) -> None:
     assert books_fixture.asked()[-2:] == [(0, 40), (5, 40)]
 
 
-@pytest.mark.parametrize("fault", [Fault(status=400), Fault(status=503, times=4)])
+@pytest.mark.parametrize("fault", [StandInFault(status=400), StandInFault(status=503, times=4)])
 def test_after_an_error_it_is_not_exhausted_and_the_next_run_goes_on(
-    books_fixture: BooksFixture, fault: Fault
+    books_fixture: BooksFixture, fault: StandInFault
 ) -> None:
     books_fixture.collect(max_per_run=40)
     books_fixture.server.faults.add(fault)
@@ -130,7 +130,7 @@ def test_a_list_of_another_shape_starts_at_zero_even_if_the_first_run_is_stopped
 ) -> None:
     books_fixture.source.catalogue = volumes(size)
     books_fixture.collect(max_per_run=80)
-    books_fixture.server.faults.add(Fault(status=503, times=None))
+    books_fixture.server.faults.add(StandInFault(status=503, times=None))
     run = books_fixture.start(max_per_run=80, lang_restrict="en")
     run.when_said("Asking again", run.stop_signal.set)
     with pytest.raises(RunStopped):
@@ -281,7 +281,7 @@ class RefusingSource:
         self.clock, self.seconds = clock, seconds
         self.requests = 0
 
-    def page(self, _search: Search, *, day_ends_at: datetime, **_where: int) -> Page:
+    def page(self, _search: BookSearch, *, day_ends_at: datetime, **_where: int) -> BookPage:
         self.requests += 1
         self.clock.advance(self.seconds)
         raise OutOfQuota("enough", until=day_ends_at)
@@ -338,7 +338,7 @@ def test_a_refusal_later_in_the_day_uses_it_up(
 def test_a_second_run_beside_the_first_asks_nothing_and_says_so(
     books_fixture: BooksFixture,
 ) -> None:
-    books_fixture.server.faults.add(Fault(kind=FaultKind.HANG, skip=1))
+    books_fixture.server.faults.add(StandInFault(kind=StandInFaultKind.HANG, skip=1))
     first = books_fixture.start(max_per_run=80)
     thread = Thread(target=first.work)
     thread.start()
@@ -373,7 +373,7 @@ def test_a_reset_during_a_run_wins_over_its_next_page(books_fixture: BooksFixtur
 
 
 def test_a_run_that_waits_for_its_source_stops_when_asked(books_fixture: BooksFixture) -> None:
-    books_fixture.server.faults.add(Fault(status=503, times=None))
+    books_fixture.server.faults.add(StandInFault(status=503, times=None))
     run = books_fixture.start()
     run.when_said("Asking again", run.stop_signal.set)
     with pytest.raises(RunStopped):

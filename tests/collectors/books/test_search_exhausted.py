@@ -22,11 +22,11 @@ from support.moving_clock import MovingClock
 from tsuzuki.collectors.books import quota
 from tsuzuki.collectors.books.book import Book
 from tsuzuki.collectors.books.options import BooksOptions
-from tsuzuki.collectors.books.query_set import Search
+from tsuzuki.collectors.books.query_set import BookSearch
 from tsuzuki.collectors.books.quota import Allowance
 from tsuzuki.collectors.books.sandbox.google_books import GoogleBooks
 from tsuzuki.collectors.books.search import SearchCollection
-from tsuzuki.collectors.books.source import Page
+from tsuzuki.collectors.books.source import BookPage
 from tsuzuki.collectors.books.tables import COMPONENT
 from tsuzuki.model.states import RunState
 from tsuzuki.outward.errors import (
@@ -88,8 +88,8 @@ class ScriptedSource:
     counted: Callable[[], int] = lambda: 0
 
     def page(
-        self, _search: Search, *, start_index: int, max_results: int, day_ends_at: datetime
-    ) -> Page:
+        self, _search: BookSearch, *, start_index: int, max_results: int, day_ends_at: datetime
+    ) -> BookPage:
         self.asked_today += 1
         assert self.asked_today <= self.counted() <= CALLS_PER_DAY
         self.served |= self.in_flight  # it asks on, so what it was given is stored
@@ -115,12 +115,12 @@ class ScriptedSource:
                 self.size = max(self.size - 30, 0)
         return self._page(Good(), start_index, max_results)
 
-    def _page(self, step: Good, start_index: int, max_results: int) -> Page:
+    def _page(self, step: Good, start_index: int, max_results: int) -> BookPage:
         numbers = range(start_index, min(start_index + max_results, self.size))[: step.short]
         books = [Book(volume_id=f"v{number}", title="t") for number in numbers]
         self.in_flight = {book.volume_id for book in books}
         self.last_was_good_and_empty = not books
-        return Page(
+        return BookPage(
             books=tuple(enumerate(books)),
             returned=len(books),
             total_items=max(self.size + step.wander, 0),
@@ -138,11 +138,11 @@ def story_books(sqlite_folder: SqliteFolder) -> Iterator[BooksFixture]:
 def forget_everything(database: Database) -> None:
     with database.write() as connection:
         for table in (
-            "book_finds",
+            "tsuzuki_book_finds",
             "books",
-            "books_searches",
+            "tsuzuki_books_searches",
             "collect_cursor",
-            "books_quota_days",
+            "tsuzuki_books_quota_days",
         ):
             connection.execute(text(f"DELETE FROM {table}"))
 

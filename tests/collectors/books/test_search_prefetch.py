@@ -19,7 +19,7 @@ from tsuzuki.collectors.books.sandbox.google_books import volumes
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.states import RunState
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.store.sql.database import Database
 
 from .books_fixture import BooksFixture
@@ -53,7 +53,7 @@ def test_a_page_is_asked_for_while_the_one_before_it_is_committed(
     books_fixture: BooksFixture,
 ) -> None:
     run = books_fixture.start(max_per_run=120)
-    books_fixture.server.faults.add(Fault(kind=FaultKind.HANG, skip=2))
+    books_fixture.server.faults.add(StandInFault(kind=StandInFaultKind.HANG, skip=2))
 
     def until_the_third_page_is_asked_for() -> None:
         eventually(lambda: books_fixture.server.faults.held == 1 or None, what="the third page")
@@ -100,7 +100,7 @@ def test_a_call_that_was_taken_and_not_needed_is_given_back(books_fixture: Books
 
 def test_a_call_that_was_taken_pays_for_asking_again(books_fixture: BooksFixture) -> None:
     books_fixture.section["daily_limit"] = 4
-    books_fixture.server.faults.add(Fault(status=503, skip=2))
+    books_fixture.server.faults.add(StandInFault(status=503, skip=2))
     result = books_fixture.collect()
     assert (result["stop_reason"], result["pages"]) == ("quota", 3)
     assert len(books_fixture.asked()) == calls_counted(books_fixture.database) == 4

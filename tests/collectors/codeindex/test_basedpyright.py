@@ -19,7 +19,7 @@ import pytest
 from tsuzuki.collectors.codeindex.answers.definitions import definitions_of
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
 from tsuzuki.collectors.codeindex.answers.references import (
-    Reference,
+    ReferenceLine,
     ReferenceQuery,
     find_references,
 )
@@ -117,7 +117,7 @@ class ReferenceClient(LspClient):
         }
 
 
-def sampled(root: Path, folder: Path) -> list[Reference]:
+def sampled(root: Path, folder: Path) -> list[ReferenceLine]:
     """The references in random files to names that they use and the tree defines, the same with every run."""
     index = IndexFile.open_existing(root, folder=folder)
     assert index is not None
@@ -128,7 +128,7 @@ def sampled(root: Path, folder: Path) -> list[Reference]:
             " WHERE language = 'python' AND is_defined AND uses > 0 ORDER BY path, name"
         ).fetchall()
         files = FreshFiles(root, index.connection)
-        found: list[Reference] = []
+        found: list[ReferenceLine] = []
         for path, name in random.Random(SEED).sample(rows, NAMES):
             query = ReferenceQuery(name=name, path_filter=path.__eq__)
             found += find_references(files, query).uses
@@ -153,7 +153,7 @@ def language_server(root: Path) -> Iterator[ReferenceClient]:
         client.close()
 
 
-def differences(root: Path, exact: list[Reference]) -> list[str]:
+def differences(root: Path, exact: list[ReferenceLine]) -> list[str]:
     """The references of which basedpyright says something else."""
     different = []
     with language_server(root) as client:

@@ -13,7 +13,7 @@ from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE
 from tsuzuki.collectors.codeindex.tools.definitions import TOOLS
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.calls import answer_call
-from tsuzuki.mcp.tool import Progress, ServerState
+from tsuzuki.mcp.tool import ServerState, ToolProgress
 
 from .hostile_trees import MARK, nested
 
@@ -68,7 +68,7 @@ def test_agents_start_nothing_of_a_tree(tree: Path, index_folder: Path) -> None:
     state = ServerState(environ={FOLDER_VARIABLE: str(index_folder)}, cwd=tree)
 
     def ask(name: str, /, **arguments: Any) -> ToolAnswer:
-        return answer_call(TOOLS.tools, name, arguments, state=state, progress=Progress())
+        return answer_call(TOOLS.tools, name, arguments, state=state, progress=ToolProgress())
 
     try:
         assert not ask("code_index_build").is_error

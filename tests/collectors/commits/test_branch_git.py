@@ -14,8 +14,8 @@ from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import Reposit
 from tsuzuki.collectors.commits.tables import NoteKind, ResultStatus
 
 
-def notes(collecting: Collecting, run_id: str) -> list[NoteKind]:
-    return [note.kind for note in collecting.only(run_id).notes]
+def notes(collecting: Collecting, collection_id: str) -> list[NoteKind]:
+    return [note.kind for note in collecting.only(collection_id).notes]
 
 
 def point(folder: Path, branch: str, sha: str) -> None:
@@ -45,7 +45,7 @@ def test_polls_along_a_history_lose_nothing(
     for sha in firsts:
         point(folder, "main", sha)
         ended = collecting.collect()
-        assert collecting.only(ended["run_id"]).status is ResultStatus.SUCCESS
+        assert collecting.only(ended["collection_id"]).status is ResultStatus.SUCCESS
         assert set(collecting.rows(project)) == git_oracle.rows(folder, sha)
     assert len(firsts) > 10
     collecting.check()
@@ -74,7 +74,7 @@ def test_an_unchanged_branch_is_settled_without_reading_history(
     ended = collecting.collect()
     assert ended["new_commits"] == 0
     assert collecting.run_io.transactions == 3  # begin, settle, complete
-    assert collecting.only(ended["run_id"]).new_commits_count == 0
+    assert collecting.only(ended["collection_id"]).new_commits_count == 0
 
 
 def test_a_commit_on_several_branches_counts_once(
@@ -84,7 +84,7 @@ def test_a_commit_on_several_branches_counts_once(
     project = collecting.repository(crooked_history, *branches)
     collecting.collect()
     all_of_them = git_oracle.ids(crooked_history, *(f"refs/heads/{b}" for b in branches))
-    (total,) = collecting.ask("SELECT sum(commits) FROM commit_totals")
+    (total,) = collecting.ask("SELECT sum(commits) FROM tsuzuki_commit_totals")
     assert total[0] == len(set(all_of_them))
     assert sum(len(collecting.rows(project, b)) for b in branches) > len(all_of_them)
     collecting.check()
@@ -108,7 +108,7 @@ def test_a_force_push_keeps_the_old_rows_adds_the_new_and_is_noted(
     ended = collecting.collect()
     assert ended["new_commits"] == 2
     assert set(collecting.rows(project)) == before | git_oracle.rows(folder, "main")
-    assert notes(collecting, ended["run_id"]) == [NoteKind.FORCE_PUSH]
+    assert notes(collecting, ended["collection_id"]) == [NoteKind.FORCE_PUSH]
     collecting.check()
 
 
@@ -124,7 +124,7 @@ def test_a_history_that_was_replaced_is_collected_whole(
     straight(folder, 9, seed=2)
     ended = collecting.collect()
     assert set(collecting.rows(project)) == before | git_oracle.rows(folder, "main")
-    assert notes(collecting, ended["run_id"]) == [NoteKind.HISTORY_REPLACED]
+    assert notes(collecting, ended["collection_id"]) == [NoteKind.HISTORY_REPLACED]
 
 
 def test_commits_stored_without_a_head_are_completed_and_stored_once(
@@ -133,12 +133,12 @@ def test_commits_stored_without_a_head_are_completed_and_stored_once(
     project = collecting.repository(crooked_history, "main")
     collecting.collect()
     with collecting.database.write() as connection:
-        connection.exec_driver_sql("UPDATE commit_targets SET head_sha = NULL")
-        connection.exec_driver_sql("DELETE FROM commit_totals")
+        connection.exec_driver_sql("UPDATE tsuzuki_commit_targets SET head_sha = NULL")
+        connection.exec_driver_sql("DELETE FROM tsuzuki_commit_totals")
         connection.exec_driver_sql("DELETE FROM commits WHERE additions > 5")
     ended = collecting.collect()
     assert sorted(collecting.rows(project)) == sorted(git_oracle.rows(crooked_history, "main"))
-    assert notes(collecting, ended["run_id"]) == [NoteKind.HEAD_UNKNOWN]
+    assert notes(collecting, ended["collection_id"]) == [NoteKind.HEAD_UNKNOWN]
 
 
 def test_a_deleted_branch_is_noted_and_its_rows_stay(
@@ -154,7 +154,7 @@ def test_a_deleted_branch_is_noted_and_its_rows_stay(
     make.delete("side")
     ended = collecting.collect()
     assert collecting.rows(project, "side") == before != []
-    assert notes(collecting, ended["run_id"]) == [NoteKind.BRANCH_GONE]
+    assert notes(collecting, ended["collection_id"]) == [NoteKind.BRANCH_GONE]
 
 
 def test_an_empty_repository_is_noted_and_collected_once_it_has_commits(
@@ -164,7 +164,7 @@ def test_an_empty_repository_is_noted_and_collected_once_it_has_commits(
     make = RepositoryBuilder(folder)
     make.write()
     project = collecting.repository(folder, "main")
-    assert notes(collecting, collecting.collect()["run_id"]) == [NoteKind.EMPTY_REPOSITORY]
+    assert notes(collecting, collecting.collect()["collection_id"]) == [NoteKind.EMPTY_REPOSITORY]
     make.commit("main", {"a": lines(2)}, at=1_500_000_000)
     make.write()
     assert collecting.collect()["new_commits"] == 1
@@ -175,7 +175,7 @@ def test_a_branch_that_never_was_is_a_failure_that_names_the_default(
     collecting: Collecting, crooked_history: Path
 ) -> None:
     collecting.repository(crooked_history, "mian")
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert result.status is ResultStatus.FAILED
     assert result.error_message == "there is no branch 'mian' (The project starts at 'main'.)"
 
@@ -200,7 +200,7 @@ def test_a_moved_default_branch_of_a_folder_is_noted_and_followed(
     follow_default(collecting, collecting.repository(folder), "main")
     collecting.collect()
     git_oracle.git(folder, "symbolic-ref", "HEAD", "refs/heads/trunk")
-    assert notes(collecting, collecting.collect()["run_id"]) == [NoteKind.DEFAULT_MOVED]
+    assert notes(collecting, collecting.collect()["collection_id"]) == [NoteKind.DEFAULT_MOVED]
     assert followed(collecting) == {("main", False), ("trunk", True)}
 
 
@@ -212,7 +212,10 @@ def test_an_adopted_branch_that_vanishes_does_not_block_the_default(
     follow_default(collecting, collecting.repository(folder), "adopted")
     ended = collecting.collect()
     assert ended["failed"] == 0
-    assert notes(collecting, ended["run_id"]) == [NoteKind.BRANCH_GONE, NoteKind.DEFAULT_MOVED]
+    assert notes(collecting, ended["collection_id"]) == [
+        NoteKind.BRANCH_GONE,
+        NoteKind.DEFAULT_MOVED,
+    ]
     assert followed(collecting) == {("main", True)}
     assert collecting.collect()["new_commits"] == 4
 
@@ -232,5 +235,5 @@ def test_a_range_whose_branch_moved_on_meanwhile_is_finished_first(
     make.write()
     ended = collecting.collect()
     assert sorted(collecting.rows(project)) == sorted(git_oracle.rows(folder, "main"))
-    assert collecting.only(ended["run_id"]).new_commits_count == 23
+    assert collecting.only(ended["collection_id"]).new_commits_count == 23
     collecting.check()

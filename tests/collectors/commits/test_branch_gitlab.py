@@ -17,7 +17,7 @@ from tsuzuki.collectors.commits.sandbox.gitlab.api import GitLabApi
 from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import RepositoryBuilder
 from tsuzuki.collectors.commits.sources import gitlab as source_gitlab
 from tsuzuki.collectors.commits.tables import NoteKind, ResultStatus
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.sql.database import Database
 
@@ -69,8 +69,8 @@ def follow(collecting: Collecting, api: GitLabApi, path: str, *branches: str) ->
     return collecting.remote(project.number, path, *branches)
 
 
-def kinds(collecting: Collecting, run_id: str) -> list[NoteKind]:
-    return [note.kind for note in collecting.only(run_id).notes]
+def kinds(collecting: Collecting, collection_id: str) -> list[NoteKind]:
+    return [note.kind for note in collecting.only(collection_id).notes]
 
 
 def test_one_pass_stores_exactly_what_git_says(
@@ -135,9 +135,9 @@ def test_a_renamed_project_is_noted_and_its_new_path_kept(
     project = api.projects.find("group/wayward")
     assert project is not None
     api.projects.rename(project, "elsewhere/straight")
-    assert kinds(collecting, collecting.collect()["run_id"]) == [NoteKind.PROJECT_RENAMED]
+    assert kinds(collecting, collecting.collect()["collection_id"]) == [NoteKind.PROJECT_RENAMED]
     assert collecting.ask("SELECT path FROM projects") == [("elsewhere/straight",)]
-    assert kinds(collecting, collecting.collect()["run_id"]) == []
+    assert kinds(collecting, collecting.collect()["collection_id"]) == []
 
 
 def test_a_force_push_a_deleted_branch_and_an_empty_repository_are_noted(
@@ -154,7 +154,7 @@ def test_a_force_push_a_deleted_branch_and_an_empty_repository_are_noted(
     make.commit("main", {"x": lines(1)}, parents=[git_oracle.ids(make.folder, "main")[2]], at=9)
     make.write()
     make.delete("side")
-    results = collecting.results(collecting.collect()["run_id"])
+    results = collecting.results(collecting.collect()["collection_id"])
     found = {key: [note.kind for note in result.notes] for key, result in results.items()}
     assert found == {
         ("group/moving", "main"): [NoteKind.FORCE_PUSH],
@@ -175,7 +175,7 @@ def test_a_history_that_was_replaced_is_collected_again_and_told(
     make.commit("main", {"f": lines(1)}, parents=[], at=1_700_000_000)
     make.write()
     prune(make.folder)
-    assert kinds(collecting, collecting.collect()["run_id"]) == [NoteKind.HISTORY_REPLACED]
+    assert kinds(collecting, collecting.collect()["collection_id"]) == [NoteKind.HISTORY_REPLACED]
     assert set(collecting.rows(project)) == before | git_oracle.rows(make.folder, "main")
 
 
@@ -210,12 +210,12 @@ def test_a_branch_reset_to_an_ancestor_is_noted_and_goes_on_from_there(
     git_oracle.git(make.folder, "update-ref", "refs/heads/main", ancestor)
     ended = collecting.collect()
     assert (ended["failed"], ended["new_commits"]) == (0, 0)
-    assert kinds(collecting, ended["run_id"]) == [NoteKind.FORCE_PUSH]
-    assert "was reset from" in collecting.only(ended["run_id"]).notes[0].sentence
+    assert kinds(collecting, ended["collection_id"]) == [NoteKind.FORCE_PUSH]
+    assert "was reset from" in collecting.only(ended["collection_id"]).notes[0].sentence
     make.commit("main", {"after": lines(4)}, at=1_700_000_000)
     make.write()
     ended = collecting.collect()
-    assert (ended["new_commits"], kinds(collecting, ended["run_id"])) == (1, [])
+    assert (ended["new_commits"], kinds(collecting, ended["collection_id"])) == (1, [])
     assert set(collecting.rows(project)) == before | git_oracle.rows(make.folder, "main")
     collecting.check()
 
@@ -247,10 +247,10 @@ def test_a_stored_range_that_cannot_be_walked_is_given_up_with_one_note(
     make.write()
     ended = collecting.collect()
     assert (ended["failed"], ended["new_commits"]) == (0, 1)
-    (note,) = collecting.only(ended["run_id"]).notes
+    (note,) = collecting.only(ended["collection_id"]).notes
     assert f"the range {head[:12]}..012345678901 can no longer be walked" in note.sentence
     assert set(collecting.rows(project)) == git_oracle.rows(make.folder, "main")
-    assert kinds(collecting, collecting.collect()["run_id"]) == []
+    assert kinds(collecting, collecting.collect()["collection_id"]) == []
 
 
 def test_a_first_range_that_was_lost_halfway_is_started_anew_without_a_bound(
@@ -271,13 +271,13 @@ def test_a_first_range_that_was_lost_halfway_is_started_anew_without_a_bound(
     prune(make.folder)
     ended = collecting.collect()
     assert set(collecting.rows(project)) == before | git_oracle.rows(make.folder, "main")
-    assert kinds(collecting, ended["run_id"]) == [NoteKind.HISTORY_REPLACED]
+    assert kinds(collecting, ended["collection_id"]) == [NoteKind.HISTORY_REPLACED]
 
 
 def set_range(collecting: Collecting, *, old: str, new: str) -> None:
     with collecting.database.write() as connection:
         connection.execute(
-            text("UPDATE commit_targets SET range_old = :old, range_new = :new"),
+            text("UPDATE tsuzuki_commit_targets SET range_old = :old, range_new = :new"),
             {"old": old, "new": new},
         )
 
@@ -305,7 +305,7 @@ def test_a_date_that_is_not_valid_is_stored_as_one_that_is_and_noted_by_the_comm
     make.write()
     remote = follow(collecting, api, "group/dates", "main")
     local = collecting.repository(make.folder, "main", path="local")
-    results = collecting.results(collecting.collect()["run_id"])
+    results = collecting.results(collecting.collect()["collection_id"])
     rows = collecting.rows(remote)
     assert sorted(rows) == sorted(collecting.rows(local))
     assert len(rows) == 5
@@ -332,7 +332,7 @@ def test_a_name_that_no_database_can_store_is_stored_with_replacements(
         "parent_ids": [],
         "stats": {"additions": 1, "deletions": 0},
     }
-    server.faults.add(Fault(path=COMMITS, body=json.dumps([entity])))
+    server.faults.add(StandInFault(path=COMMITS, body=json.dumps([entity])))
     assert collecting.collect()["failed"] == 0
     (row,) = collecting.rows(project)
     assert (row.author_name, row.author_email) == ("A\ufffdB", "a\ufffd@x.org")
@@ -344,14 +344,14 @@ def test_a_repository_that_is_hidden_is_not_taken_for_a_deleted_branch(
     follow(collecting, api, "group/wayward", "main")
     collecting.collect()
     server.faults.add(
-        Fault(
+        StandInFault(
             path="/api/v4/*/repository/branches/*",
             status=404,
             body='{"message":"404 Repository Not Found"}',
             times=None,
         )
     )
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert result.status is ResultStatus.FAILED
     assert "does not show the repository" in str(result.error_message)
 
@@ -365,24 +365,24 @@ def prune(repository: Path) -> None:
 
 COMMITS = "/api/v4/*/repository/commits"
 BAD = [
-    Fault(path=COMMITS, status=500, times=None),
-    Fault(path=COMMITS, kind=FaultKind.HTML, times=None),
-    Fault(path=COMMITS, kind=FaultKind.CUT, times=None),
-    Fault(path=COMMITS, kind=FaultKind.HANG, times=None),
-    Fault(path=COMMITS, status=403, body='{"message":"ask boss@example.org"}', times=None),
+    StandInFault(path=COMMITS, status=500, times=None),
+    StandInFault(path=COMMITS, kind=StandInFaultKind.HTML, times=None),
+    StandInFault(path=COMMITS, kind=StandInFaultKind.CUT, times=None),
+    StandInFault(path=COMMITS, kind=StandInFaultKind.HANG, times=None),
+    StandInFault(path=COMMITS, status=403, body='{"message":"ask boss@example.org"}', times=None),
 ]
 
 
 @pytest.mark.parametrize("fault", BAD, ids=lambda fault: f"{fault.kind}-{fault.status}")
 def test_a_server_that_answers_badly_fails_the_target_and_is_continued_when_it_is_well(
-    collecting: Collecting, api: GitLabApi, server: StandIn, crooked: Path, fault: Fault
+    collecting: Collecting, api: GitLabApi, server: StandIn, crooked: Path, fault: StandInFault
 ) -> None:
     project = follow(collecting, api, "group/wayward", "main")
     patient = collecting.section
-    seconds = 2.0 if fault.kind is FaultKind.HANG else patient.request_timeout
+    seconds = 2.0 if fault.kind is StandInFaultKind.HANG else patient.request_timeout
     collecting.section = patient.model_copy(update={"tries": 1, "request_timeout": seconds})
     server.faults.add(replace(fault, skip=1))
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert result.status is ResultStatus.FAILED
     assert "boss" not in str(result.error_message)
     assert len(collecting.rows(project)) == PAGE_SIZE
@@ -402,7 +402,7 @@ def test_a_wrong_token_fails_each_target_and_is_never_shown(
     section = collecting.section
     wrong = {"url": section.gitlab.url, "token": "glpat-not-the-right-one"}
     collecting.section = type(section)(gitlab=wrong)
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert result.status is ResultStatus.FAILED
     assert "token" in str(result.error_message)
     assert "glpat" not in str(result.error_message)
@@ -413,7 +413,7 @@ def test_an_unknown_project_fails_alone(collecting: Collecting, api: GitLabApi) 
     follow(collecting, api, "group/wayward", "main")
     ended = collecting.collect()
     assert (ended["success"], ended["failed"]) == (1, 1)
-    result = collecting.results(ended["run_id"])["group/gone", "main"]
+    result = collecting.results(ended["collection_id"])["group/gone", "main"]
     assert "no project 4711" in str(result.error_message)
 
 
@@ -421,7 +421,7 @@ def test_a_rate_limit_pauses_the_host_and_loses_nothing(
     collecting: Collecting, api: GitLabApi, server: StandIn, crooked: Path
 ) -> None:
     project = follow(collecting, api, "group/wayward", "main", "old", "arm/1")
-    server.faults.add(Fault(status=429, headers={"Retry-After": "1"}, times=2))
+    server.faults.add(StandInFault(status=429, headers={"Retry-After": "1"}, times=2))
     ended = collecting.collect()
     assert ended["failed"] == 0
     assert any("pause of 1 s" in line for line in collecting.run_io.lines)
@@ -432,6 +432,6 @@ def test_a_page_that_fails_once_is_asked_for_again(
     collecting: Collecting, api: GitLabApi, server: StandIn, crooked: Path
 ) -> None:
     project = follow(collecting, api, "group/wayward", "main")
-    server.faults.add(Fault(status=502, path=COMMITS, skip=1))
+    server.faults.add(StandInFault(status=502, path=COMMITS, skip=1))
     assert collecting.collect()["failed"] == 0
     assert sorted(collecting.rows(project)) == sorted(git_oracle.rows(crooked, "main"))

@@ -104,7 +104,7 @@ def test_a_mark_that_leads_nowhere_only_costs_time(
     with pytest.raises(Crash):
         collecting.collect(after=crash_after(4))
     with collecting.database.write() as connection:
-        connection.exec_driver_sql(f"UPDATE commit_targets SET range_mark = '9:{'0' * 40}'")
+        connection.exec_driver_sql(f"UPDATE tsuzuki_commit_targets SET range_mark = '9:{'0' * 40}'")
     collecting.collect()
     assert sorted(collecting.rows(project)) == sorted(git_oracle.rows(folder, "main"))
     collecting.check()

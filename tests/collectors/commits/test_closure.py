@@ -15,7 +15,7 @@ from tsuzuki.collectors.commits.sandbox.gitlab.api import GitLabApi
 from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import RepositoryBuilder
 from tsuzuki.collectors.commits.sources import gitlab as source_gitlab
 from tsuzuki.collectors.commits.tables import NoteKind, ResultStatus
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.sql.database import Database
 
@@ -26,13 +26,16 @@ THIRD_PAGE = f"{COMMITS}?*&page=3*"
 NO_NEXT = {"X-Next-Page": ""}
 
 SHORT_PAGES = {
-    "empty-list-in-the-middle": Fault(
-        kind=FaultKind.SHORT, path=THIRD_PAGE, rows=0, headers=NO_NEXT
+    "empty-list-in-the-middle": StandInFault(
+        kind=StandInFaultKind.SHORT, path=THIRD_PAGE, rows=0, headers=NO_NEXT
     ),
-    "another-page": Fault(
-        kind=FaultKind.SWAPPED, path=THIRD_PAGE, query={"page": "2"}, headers={"X-Next-Page": "4"}
+    "another-page": StandInFault(
+        kind=StandInFaultKind.SWAPPED,
+        path=THIRD_PAGE,
+        query={"page": "2"},
+        headers={"X-Next-Page": "4"},
     ),
-    "some-rows-of-a-page": Fault(kind=FaultKind.SHORT, path=THIRD_PAGE, rows=6),
+    "some-rows-of-a-page": StandInFault(kind=StandInFaultKind.SHORT, path=THIRD_PAGE, rows=6),
 }
 ON_EVERY_FAULT = pytest.mark.parametrize("fault", SHORT_PAGES.values(), ids=SHORT_PAGES)
 
@@ -81,7 +84,7 @@ def project(collecting: Collecting, api: GitLabApi) -> int:
 
 
 def head_of(collecting: Collecting) -> str | None:
-    ((head,),) = collecting.ask("SELECT head_sha FROM commit_targets")
+    ((head,),) = collecting.ask("SELECT head_sha FROM tsuzuki_commit_targets")
     return head
 
 
@@ -93,25 +96,35 @@ def check_whole(collecting: Collecting, project: int, folder: Path) -> None:
 
 @ON_EVERY_FAULT
 def test_what_a_page_lacked_is_asked_for_again(
-    collecting: Collecting, project: int, server: StandIn, make: RepositoryBuilder, fault: Fault
+    collecting: Collecting,
+    project: int,
+    server: StandIn,
+    make: RepositoryBuilder,
+    fault: StandInFault,
 ) -> None:
     server.faults.add(fault)
     ended = collecting.collect()
     assert server.faults.waiting == []
-    assert collecting.only(ended["run_id"]).status is ResultStatus.SUCCESS
+    assert collecting.only(ended["collection_id"]).status is ResultStatus.SUCCESS
     assert ended["new_commits"] == len(git_oracle.ids(make.folder, "main"))
     check_whole(collecting, project, make.folder)
 
 
 @ON_EVERY_FAULT
 def test_what_is_not_sent_again_either_fails_the_target_and_comes_with_the_next_collection(
-    collecting: Collecting, project: int, server: StandIn, make: RepositoryBuilder, fault: Fault
+    collecting: Collecting,
+    project: int,
+    server: StandIn,
+    make: RepositoryBuilder,
+    fault: StandInFault,
 ) -> None:
     server.faults.add(fault)
     pages = -(-len(git_oracle.ids(make.folder, "main")) // PAGE_SIZE)
     asked = 2 if fault.headers == NO_NEXT else pages - 1
-    server.faults.add(Fault(kind=FaultKind.SHORT, path=COMMITS, skip=asked, times=None))
-    result = collecting.only(collecting.collect()["run_id"])
+    server.faults.add(
+        StandInFault(kind=StandInFaultKind.SHORT, path=COMMITS, skip=asked, times=None)
+    )
+    result = collecting.only(collecting.collect()["collection_id"])
     assert result.status is ResultStatus.FAILED
     assert "at least" in str(result.error_message)
     assert head_of(collecting) is None
@@ -130,8 +143,10 @@ def test_a_later_range_is_checked_down_to_what_was_stored(
     for number in range(35):
         make.commit("main", {"later": lines(number + 1)}, at=1_600_000_000 + number)
     make.write()
-    server.faults.add(Fault(kind=FaultKind.SHORT, path=THIRD_PAGE, times=None, headers=NO_NEXT))
-    server.faults.add(Fault(path=COMMITS, status=500, skip=2, times=None))
+    server.faults.add(
+        StandInFault(kind=StandInFaultKind.SHORT, path=THIRD_PAGE, times=None, headers=NO_NEXT)
+    )
+    server.faults.add(StandInFault(path=COMMITS, status=500, skip=2, times=None))
     assert collecting.collect()["failed"] == 1
     assert head_of(collecting) == before
     server.faults.clear()
@@ -161,7 +176,7 @@ def test_a_rate_limit_while_asking_again_costs_nothing(
     collecting: Collecting, project: int, server: StandIn, make: RepositoryBuilder
 ) -> None:
     server.faults.add(SHORT_PAGES["empty-list-in-the-middle"])
-    server.faults.add(Fault(status=429, path=COMMITS, skip=3, headers={"Retry-After": "1"}))
+    server.faults.add(StandInFault(status=429, path=COMMITS, skip=3, headers={"Retry-After": "1"}))
     assert collecting.collect()["failed"] == 0
     check_whole(collecting, project, make.folder)
 
@@ -170,18 +185,18 @@ def test_a_parent_that_the_server_does_not_have_fails_once_and_is_noted_from_the
     collecting: Collecting, project: int, server: StandIn, make: RepositoryBuilder
 ) -> None:
     gone = cut_history(server, make.folder)
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert result.status is ResultStatus.FAILED
     assert gone[:12] in str(result.error_message)
     assert head_of(collecting) is None
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert result.status is ResultStatus.SUCCESS
     assert [note.kind for note in result.notes] == [NoteKind.PARENTS_ABSENT]
     assert head_of(collecting) == git_oracle.head(make.folder)
     stored = len(collecting.rows(project))
     make.commit("main", {"later": lines(1)}, at=1_600_000_000)
     make.write()
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert (result.status, result.new_commits_count, result.notes) == (ResultStatus.SUCCESS, 1, ())
     assert len(collecting.rows(project)) == stored + 1
 
@@ -192,7 +207,7 @@ def test_a_parent_that_was_absent_for_one_collection_only_is_collected(
     cut_history(server, make.folder)
     assert collecting.collect()["failed"] == 1
     server.faults.clear()
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert (result.status, result.notes) == (ResultStatus.SUCCESS, ())
     check_whole(collecting, project, make.folder)
 
@@ -207,9 +222,13 @@ def cut_history(server: StandIn, folder: Path) -> str:
     unknown = f'{{"message": "400 Bad request - Could not find ref: {gone}"}}'
     head = git_oracle.head(folder)
     for fault in (
-        Fault(kind=FaultKind.SHORT, path=f"{COMMITS}?ref_name={head}&*page={page + 1}", rows=rows),
-        Fault(path=f"{COMMITS}?ref_name={gone}&*", body="[]"),
-        Fault(path=f"*/repository/merge_base?*{gone}*", status=400, body=unknown),
+        StandInFault(
+            kind=StandInFaultKind.SHORT,
+            path=f"{COMMITS}?ref_name={head}&*page={page + 1}",
+            rows=rows,
+        ),
+        StandInFault(path=f"{COMMITS}?ref_name={gone}&*", body="[]"),
+        StandInFault(path=f"*/repository/merge_base?*{gone}*", status=400, body=unknown),
     ):
         server.faults.add(replace(fault, times=None))
     return gone
@@ -223,8 +242,10 @@ def test_a_history_collected_by_an_earlier_version_is_checked_once(
     with collecting.database.write() as connection:
         for sha in lost:
             connection.exec_driver_sql(f"DELETE FROM commits WHERE sha = '{sha}'")
-            connection.exec_driver_sql(f"DELETE FROM commit_parents WHERE commit_sha = '{sha}'")
-        connection.exec_driver_sql("UPDATE commit_targets SET closed_sha = NULL")
+            connection.exec_driver_sql(
+                f"DELETE FROM tsuzuki_commit_parents WHERE commit_sha = '{sha}'"
+            )
+        connection.exec_driver_sql("UPDATE tsuzuki_commit_targets SET closed_sha = NULL")
     assert collecting.collect()["failed"] == 0
     assert {row.sha for row in collecting.rows(project)} == set(git_oracle.ids(make.folder, "main"))
     server.forget_requests()
@@ -234,7 +255,11 @@ def test_a_history_collected_by_an_earlier_version_is_checked_once(
 
 @ON_EVERY_FAULT
 def test_commits_that_are_completed_later_are_not_left_out_either(
-    collecting: Collecting, project: int, server: StandIn, make: RepositoryBuilder, fault: Fault
+    collecting: Collecting,
+    project: int,
+    server: StandIn,
+    make: RepositoryBuilder,
+    fault: StandInFault,
 ) -> None:
     collecting.collect()
     collecting.forget_details()

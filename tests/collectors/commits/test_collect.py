@@ -27,14 +27,14 @@ def three(collecting: Collecting, tmp_path: Path) -> list[Path]:
     return folders
 
 
-def statuses(collecting: Collecting, run_id: str) -> dict[str, ResultStatus]:
-    return {Path(path).name: r.status for (path, _), r in collecting.results(run_id).items()}
+def statuses(collecting: Collecting, collection_id: str) -> dict[str, ResultStatus]:
+    return {Path(path).name: r.status for (path, _), r in collecting.results(collection_id).items()}
 
 
 def test_one_failure_never_stops_the_others(collecting: Collecting, three: list[Path]) -> None:
     ended = collecting.collect()
     assert (ended["success"], ended["failed"], ended["new_commits"]) == (2, 1, 16)
-    failed = collecting.results(ended["run_id"])[str(three[1]), "main"]
+    failed = collecting.results(ended["collection_id"])[str(three[1]), "main"]
     assert failed.error_message == "this is not a git repository (Is the path right?)"
     assert collecting.run_io.reports[-1] == (3, 3)
     collecting.check()
@@ -53,10 +53,10 @@ def test_an_unexpected_error_of_one_target_is_its_result(
     monkeypatch.setattr(GitSource, "head", broken)
     with pytest.raises(AssertionError, match="Traceback"):
         collecting.collect()
-    (run_id,) = collecting.ask("SELECT run_id FROM bulk_collection_runs")[0]
-    result = collecting.results(run_id)[str(three[0]), "main"]
+    (collection_id,) = collecting.ask("SELECT run_id FROM bulk_collection_runs")[0]
+    result = collecting.results(collection_id)[str(three[0]), "main"]
     assert result.error_message == "unexpected ZeroDivisionError: of ***"
-    assert statuses(collecting, run_id)["c.git"] is ResultStatus.SUCCESS
+    assert statuses(collecting, collection_id)["c.git"] is ResultStatus.SUCCESS
 
 
 def test_a_crashed_collection_is_taken_over_and_runs_nothing_twice(
@@ -64,11 +64,11 @@ def test_a_crashed_collection_is_taken_over_and_runs_nothing_twice(
 ) -> None:
     with pytest.raises(Crash):
         collecting.collect(after=crash_after(5))
-    (run_id,) = collecting.ask("SELECT run_id FROM bulk_collection_runs")[0]
-    done = {key: r for key, r in collecting.results(run_id).items() if r.processed_at_utc}
+    (collection_id,) = collecting.ask("SELECT run_id FROM bulk_collection_runs")[0]
+    done = {key: r for key, r in collecting.results(collection_id).items() if r.processed_at_utc}
     ended = collecting.collect()
-    assert ended["run_id"] == run_id
-    after = collecting.results(run_id)
+    assert ended["collection_id"] == collection_id
+    after = collecting.results(collection_id)
     assert {key: after[key] for key in done} == done
     assert (ended["success"], ended["failed"]) == (2, 1)
     assert collecting.ask("SELECT count(*) FROM bulk_collection_runs") == [(1,)]
@@ -81,9 +81,9 @@ def test_a_cancelled_collection_keeps_what_is_done_and_writes_no_more(
     def cancel(number: int) -> None:
         if number == 3:
             with collecting.database.write() as connection:
-                run_id = ledger.running(connection)
-                assert run_id is not None
-                ledger.cancel(connection, run_id, now=collecting.database.clock.now())
+                collection_id = ledger.running(connection)
+                assert collection_id is not None
+                ledger.cancel(connection, collection_id, now=collecting.database.clock.now())
 
     with pytest.raises(Fenced):
         collecting.collect(after=cancel)
@@ -115,9 +115,9 @@ def test_a_run_that_lost_the_collection_writes_nothing(
     def give_away(number: int) -> None:
         if number == 3:
             with collecting.database.write() as connection:
-                run_id = ledger.running(connection)
-                assert run_id is not None
-                ledger.set_owner(connection, run_id, job_run_id=999_999)
+                collection_id = ledger.running(connection)
+                assert collection_id is not None
+                ledger.set_owner(connection, collection_id, job_run_id=999_999)
 
     with pytest.raises(Fenced):
         collecting.collect(after=give_away)

@@ -17,7 +17,7 @@ from support.workspace import Ended, Workspace
 from tsuzuki.collectors.commits.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.collectors.commits.sandbox.gitlab.api import GitLabApi
 from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import RepositoryBuilder
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.schema.migrate import Component
 
@@ -112,7 +112,9 @@ def test_killed_at_every_page_boundary_it_goes_on_behind_the_last_page(
     with opened(database_url) as database:
         be_quick(database)
     for page in (1, 2, 3, 4):
-        workspace.server.faults.add(Fault(kind=FaultKind.HANG, path=f"*/commits?*page={page}"))
+        workspace.server.faults.add(
+            StandInFault(kind=StandInFaultKind.HANG, path=f"*/commits?*page={page}")
+        )
         process = workspace.start_collecting()
         eventually(lambda: workspace.server.faults.held == 1, what=f"page {page} to be asked for")
         process.send_signal(signal.SIGKILL)

@@ -45,7 +45,7 @@ def test_parents_and_counts_per_path_are_those_of_git(
     collecting.repository(crooked_history, "main", AWKWARD_BRANCH)
     collecting.collect()
     check_against_git(collecting, crooked_history, "main", AWKWARD_BRANCH)
-    counts = collecting.ask("SELECT parent_count FROM commit_parents")
+    counts = collecting.ask("SELECT parent_count FROM tsuzuki_commit_parents")
     assert {row[0] for row in counts} >= {0, 1, 3, 4}
 
 
@@ -107,7 +107,7 @@ def test_pages_that_were_completed_before_a_crash_are_not_read_again(
     monkeypatch.setattr(GitSource, "pages", listening)
     ended = collecting.collect()
     with collecting.database.read() as connection:
-        assert completions.in_work(connection, ended["run_id"]) == []
+        assert completions.in_work(connection, ended["collection_id"]) == []
     assert complete.isdisjoint(read)
     check_against_git(collecting, crooked_history, "main")
 
@@ -140,7 +140,7 @@ def test_a_complete_branch_stays_so_with_each_page_and_is_not_looked_through(
     make.commit("main", {"new": lines(3)}, at=1_700_000_000)
     make.write()
     ended = collecting.collect()
-    assert collecting.only(ended["run_id"]).status is ResultStatus.SUCCESS
+    assert collecting.only(ended["collection_id"]).status is ResultStatus.SUCCESS
     assert collecting.run_io.transactions == 4  # start, range, page, complete
     check_against_git(collecting, folder, "main")
 
@@ -153,15 +153,19 @@ def test_what_a_process_of_the_version_before_stores_is_completed(
     collecting.repository(folder, "main")
     collecting.collect()
     old = git_oracle.head(folder)
-    kept = collecting.ask("SELECT * FROM commit_completions")
+    kept = collecting.ask("SELECT * FROM tsuzuki_commit_completions")
     make.commit("main", {"new": lines(3)}, at=1_700_000_000)
     make.write()
     new = git_oracle.head(folder)
     collecting.collect()
     with collecting.database.write() as connection:  # what the other process would not have written
-        connection.exec_driver_sql(f"DELETE FROM commit_path_counts WHERE commit_sha = '{new}'")
-        connection.exec_driver_sql(f"DELETE FROM commit_parents WHERE commit_sha = '{new}'")
-        connection.exec_driver_sql(f"UPDATE commit_completions SET head_sha = '{kept[0].head_sha}'")
+        connection.exec_driver_sql(
+            f"DELETE FROM tsuzuki_commit_path_counts WHERE commit_sha = '{new}'"
+        )
+        connection.exec_driver_sql(f"DELETE FROM tsuzuki_commit_parents WHERE commit_sha = '{new}'")
+        connection.exec_driver_sql(
+            f"UPDATE tsuzuki_commit_completions SET head_sha = '{kept[0].head_sha}'"
+        )
     walks.clear()
     collecting.collect()
     assert walks == [(old, new)]
@@ -217,7 +221,7 @@ def test_commits_that_a_force_push_left_behind_are_not_asked_for_again(
     collecting.collect()
     walks.clear()
     ended = collecting.collect()
-    assert collecting.only(ended["run_id"]).status is ResultStatus.SUCCESS
+    assert collecting.only(ended["collection_id"]).status is ResultStatus.SUCCESS
     assert walks == []
     assert sorted(collecting.rows(project)) == sorted(stored)
     assert collecting.parents() == git_oracle.parents(folder, "main")

@@ -10,7 +10,7 @@ from tsuzuki.collectors.commits.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.collectors.commits.sandbox.gitlab.api import GitLabApi
 from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import RepositoryBuilder
 from tsuzuki.collectors.commits.tables import ResultStatus
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.sql.database import Database
 
@@ -65,7 +65,7 @@ def collecting(
 
 
 def kept(collecting: Collecting) -> list[str]:
-    return [row.content for row in collecting.ask("SELECT content FROM commit_mailmaps")]
+    return [row.content for row in collecting.ask("SELECT content FROM tsuzuki_commit_mailmaps")]
 
 
 def test_the_mailmap_of_the_default_branch_is_kept(
@@ -104,21 +104,23 @@ FILES = "/api/v4/projects/*/repository/files/*"
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault(path=FILES, status=500, times=None),
-        Fault(path=FILES, status=403, times=None),
-        Fault(path=FILES, kind=FaultKind.HTML, times=None),
-        Fault(path=FILES, kind=FaultKind.CUT, times=None),
-        Fault(path=FILES, body='{"content": 7}', times=None),
-        Fault(path=FILES, body="[]", times=None),
+        StandInFault(path=FILES, status=500, times=None),
+        StandInFault(path=FILES, status=403, times=None),
+        StandInFault(path=FILES, kind=StandInFaultKind.HTML, times=None),
+        StandInFault(path=FILES, kind=StandInFaultKind.CUT, times=None),
+        StandInFault(path=FILES, body='{"content": 7}', times=None),
+        StandInFault(path=FILES, body="[]", times=None),
     ],
     ids=lambda fault: f"{fault.kind}-{fault.status}-{len(fault.body)}",
 )
 def test_one_that_cannot_be_read_fails_nothing_and_is_read_next_time(
-    collecting: Collecting, server: StandIn, fault: Fault
+    collecting: Collecting, server: StandIn, fault: StandInFault
 ) -> None:
     server.faults.add(fault)
-    run_id = collecting.collect()["run_id"]
-    assert {one.status for one in collecting.results(run_id).values()} == {ResultStatus.SUCCESS}
+    collection_id = collecting.collect()["collection_id"]
+    assert {one.status for one in collecting.results(collection_id).values()} == {
+        ResultStatus.SUCCESS
+    }
     assert any("mailmap" in line for line in collecting.run_io.lines)
     assert kept(collecting) == []
     server.faults.clear()

@@ -1,7 +1,6 @@
 """The tables are those that were specified, and refuse what cannot be."""
 
 import uuid
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,13 +8,10 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 from support.commit_collection import Collecting
-from support.databases import opened
 from tsuzuki.collectors.commits.queries import ledger, reports
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.tables import COMPONENT
-from tsuzuki.store.schema.migrate import ENGINE, upgrade
 from tsuzuki.store.schema.migration_steps import drift
-from tsuzuki.store.sql.database import Database
 
 RUN = {
     "run_id": "550e8400-e29b-41d4-a716-446655440000",
@@ -102,7 +98,9 @@ def test_at_most_one_collection_runs(collecting: Collecting) -> None:
         insert(collecting, "bulk_collection_runs", {**RUN, "run_id": str(uuid.uuid4())})
     with collecting.database.write() as connection:
         now = collecting.database.clock.now()
-        assert ledger.open_run(connection, ledger.new_id(), [], job_run_id=1, now=now) is None
+        assert (
+            ledger.open_collection(connection, ledger.new_id(), [], job_run_id=1, now=now) is None
+        )
 
 
 def test_results_go_with_their_collection(collecting: Collecting) -> None:
@@ -135,7 +133,7 @@ def test_the_summary_is_the_specified_query(collecting: Collecting) -> None:
         run_id=RUN["run_id"],
     )
     with collecting.database.read() as connection:
-        (summary,) = reports.summaries(connection, run_id=str(RUN["run_id"]))
+        (summary,) = reports.summaries(connection, collection_id=str(RUN["run_id"]))
     assert [tuple(specified[0])] == [tuple(vars(summary).values())]
     assert summary.pending_count == 2
 
@@ -146,9 +144,11 @@ def test_a_target_is_settled_once(collecting: Collecting) -> None:
     target, now = Target(1, "main"), collecting.database.clock.now()
     with collecting.database.write() as connection:
         run_id = str(RUN["run_id"])
-        settled = ledger.Settled(new_commits=1)
+        settled = ledger.SettledTarget(new_commits=1)
         assert ledger.settle(connection, run_id, target, settled, now=now)
-        assert not ledger.settle(connection, run_id, target, ledger.Settled(error="no"), now=now)
+        assert not ledger.settle(
+            connection, run_id, target, ledger.SettledTarget(error="no"), now=now
+        )
     assert collecting.ask("SELECT success_count, failed_count FROM bulk_collection_runs") == [
         (1, 0)
     ]
@@ -168,36 +168,3 @@ def test_the_id_of_a_collection_is_a_uuid_of_version_4(collecting: Collecting, r
     insert(collecting, "bulk_collection_runs", {**RUN, **ENDED, "run_id": str(uuid.uuid4())})
     with pytest.raises(IntegrityError):
         insert(collecting, "bulk_collection_runs", {**RUN, **ENDED, "run_id": run_id})
-
-
-@pytest.fixture
-def database_before(empty_database_url: str) -> Iterator[Database]:
-    """At the first revision."""
-    with opened(empty_database_url) as database:
-        upgrade(database, (ENGINE,))
-        upgrade(database, (COMPONENT,), to="0001")
-        yield database
-
-
-def test_rows_with_another_id_survive_the_upgrade_and_new_ones_are_refused(
-    database_before: Database,
-) -> None:
-    other = {**RUN, **ENDED, "run_id": "z" * 36}
-    columns, values = ", ".join(other), ", ".join(f":{name}" for name in other)
-    adding = text(f"INSERT INTO bulk_collection_runs ({columns}) VALUES ({values})")
-    with database_before.write() as connection:
-        connection.execute(adding, other)
-        connection.execute(
-            text(
-                "INSERT INTO bulk_collection_results (run_id, project_id, branch_name, status)"
-                " VALUES (:run_id, 1, 'main', 'pending')"
-            ),
-            {"run_id": other["run_id"]},
-        )
-    upgrade(database_before, (COMPONENT,))
-    with database_before.read() as connection:
-        for table in ("bulk_collection_runs", "bulk_collection_results"):
-            found = connection.execute(text(f"SELECT run_id FROM {table}")).scalars()
-            assert list(found) == [other["run_id"]]
-    with pytest.raises(IntegrityError), database_before.write() as connection:
-        connection.execute(adding, {**other, "run_id": "y" * 36})

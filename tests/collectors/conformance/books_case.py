@@ -15,7 +15,7 @@ from tsuzuki.collectors.books.sandbox.google_books import (
     volumes,
 )
 from tsuzuki.collectors.books.sandbox.smtp import MailServer
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 
 from .case import Case
@@ -34,12 +34,12 @@ class BooksCase(Case):
     volatile = frozenset(
         {
             "collect_cursor.last_updated_at",
-            "books_searches.held_by_run",
-            "books_quota_days.calls",  # a killed page is paid for
-            "books.first_seen_at",
-            "books.last_seen_at",
-            "book_finds.found_at",
-            "book_finds.found_by_run",
+            "tsuzuki_books_searches.held_by_run",
+            "tsuzuki_books_quota_days.calls",  # a killed page is paid for
+            "tsuzuki_books.first_seen_at",
+            "tsuzuki_books.last_seen_at",
+            "tsuzuki_book_finds.found_at",
+            "tsuzuki_book_finds.found_by_run",
         }
     )
     secrets = (KEY, SENDER, READER, PASSWORD, TOKEN)
@@ -74,11 +74,11 @@ class BooksCase(Case):
 
     def fail_with_secrets(self) -> None:
         words = f"key={KEY} {KEY} {SENDER} <{READER}> http://user:{PASSWORD}@host/ {TOKEN}"
-        self._server.faults.add(Fault(status=503, body=words))
+        self._server.faults.add(StandInFault(status=503, body=words))
         self._server.faults.add(error_fault(old_limit_error("forbidden", words), times=None))
 
     def hang(self) -> None:
-        self._server.faults.add(Fault(kind=FaultKind.HANG))
+        self._server.faults.add(StandInFault(kind=StandInFaultKind.HANG))
 
     def is_hanging(self) -> bool:
         return self._server.faults.held > 0

@@ -16,7 +16,7 @@ from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.sandbox.gitlab import gitlab
 from tsuzuki.collectors.commits.sources import gitlab as source_gitlab
 from tsuzuki.collectors.commits.tables import ProjectKind
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.sql.database import Database
 
@@ -44,19 +44,19 @@ class GitCase(Case):
             "bulk_collection_runs.completed_at_utc",
             "bulk_collection_results.run_id",
             "bulk_collection_results.processed_at_utc",
-            "bulk_collection_notes.run_id",
-            "bulk_collection_owners.run_id",
-            "bulk_collection_owners.job_run_id",
-            "commit_targets.collected_at_utc",
-            "commit_targets.range_run_id",
+            "tsuzuki_bulk_collection_notes.run_id",
+            "tsuzuki_bulk_collection_owners.run_id",
+            "tsuzuki_bulk_collection_owners.job_run_id",
+            "tsuzuki_commit_targets.collected_at_utc",
+            "tsuzuki_commit_targets.range_run_id",
             # A transaction that was rolled back has used up some numbers on PostgreSQL.
-            "commit_paths.path_id",
-            "commit_path_counts.path_id",
-            "commit_authors.author_id",
-            "commit_days.author_id",
-            "commit_months.author_id",
-            "commit_months.rollup_id",
-            "commit_rollups.rollup_id",
+            "tsuzuki_commit_paths.path_id",
+            "tsuzuki_commit_path_counts.path_id",
+            "tsuzuki_commit_authors.author_id",
+            "tsuzuki_commit_days.author_id",
+            "tsuzuki_commit_months.author_id",
+            "tsuzuki_commit_months.rollup_id",
+            "tsuzuki_commit_rollups.rollup_id",
         }
     )
     secrets = (TOKEN, PASSWORD)
@@ -118,10 +118,10 @@ class GitLabCase(GitCase):
 
     def fail_with_secrets(self) -> None:
         words = {"message": f"{TOKEN} of author{AUTHOR}"}
-        self._server.faults.add(Fault(status=403, body=json.dumps(words), times=None))
+        self._server.faults.add(StandInFault(status=403, body=json.dumps(words), times=None))
 
     def hang(self) -> None:
-        self._server.faults.add(Fault(kind=FaultKind.HANG))
+        self._server.faults.add(StandInFault(kind=StandInFaultKind.HANG))
 
     def is_hanging(self) -> bool:
         return self._server.faults.held > 0

@@ -14,8 +14,8 @@ from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Feed, FeedSite
 from tsuzuki.collectors.feeds.sandbox.gemini import Gemini
 from tsuzuki.collectors.feeds.sandbox.mastodon import mastodon
 from tsuzuki.collectors.feeds.tables import COMPONENT
-from tsuzuki.sandbox.exchange import Request, Response
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.exchange import Response, StandInRequest
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.store.sql.database import Database
 
@@ -32,23 +32,23 @@ ITEM_COUNT = 2
 POSTS = "posts.jsonl"
 TIMES = frozenset(
     {
-        "feeds.first_good_at",
-        "feeds.tried_at",
-        "feeds.good_at",
-        "feeds.full_at",
-        "feeds.new_at",
-        "feeds.held_by_run",
+        "tsuzuki_feeds.first_good_at",
+        "tsuzuki_feeds.tried_at",
+        "tsuzuki_feeds.good_at",
+        "tsuzuki_feeds.full_at",
+        "tsuzuki_feeds.new_at",
+        "tsuzuki_feeds.held_by_run",
         "items.id",  # an interrupted transaction uses up ids
         "items.created_at",
         "items.last_checked_at",
-        "waiting_items.item_id",
-        "waiting_items.order_at",
-        "waiting_items.held_by_run",
-        "waiting_items.drawn_by_run",
-        "item_details.item_id",
-        "item_fingerprints.item_id",
-        "feed_items.item_id",
-        "feed_items.first_seen_at",
+        "tsuzuki_waiting_items.item_id",
+        "tsuzuki_waiting_items.order_at",
+        "tsuzuki_waiting_items.held_by_run",
+        "tsuzuki_waiting_items.drawn_by_run",
+        "tsuzuki_item_details.item_id",
+        "tsuzuki_item_fingerprints.item_id",
+        "tsuzuki_feed_items.item_id",
+        "tsuzuki_feed_items.first_seen_at",
     }
 )
 
@@ -103,13 +103,13 @@ class FeedsCase(Case):
 
     def fail_with_secrets(self) -> None:
         words = f"session={COOKIE} {HEADER}"
-        self._site.faults.add(Fault(status=503, body=words, headers={"X-Said": words}))
-        self._site.faults.add(Fault(status=302, headers={"Location": f"/?session={COOKIE}"}))
-        self._site.faults.add(Fault(status=403, body=words))
-        self._site.faults.add(Fault(status=200, body=words, times=None))
+        self._site.faults.add(StandInFault(status=503, body=words, headers={"X-Said": words}))
+        self._site.faults.add(StandInFault(status=302, headers={"Location": f"/?session={COOKIE}"}))
+        self._site.faults.add(StandInFault(status=403, body=words))
+        self._site.faults.add(StandInFault(status=200, body=words, times=None))
 
     def hang(self) -> None:
-        self._site.faults.add(Fault(kind=FaultKind.HANG))
+        self._site.faults.add(StandInFault(kind=StandInFaultKind.HANG))
 
     def is_hanging(self) -> bool:
         return self._site.faults.held > 0
@@ -130,19 +130,19 @@ class ItemsCase(FeedsCase):
     volatile = (
         TIMES
         | _every_column(
-            "feed_budget_use",  # what a killed run asked is paid for
-            "item_steps",
+            "tsuzuki_feed_budget_use",  # what a killed run asked is paid for
+            "tsuzuki_item_steps",
         )
         | {
-            "feed_posts.id",
-            "feed_posts.item_id",
-            "feed_posts.created_at",
-            "feed_posts.changed_at",
-            "feed_posts.sent_by_run",
-            "feed_posts.looks",  # what a killed run sent is looked for
-            "feed_posts.absences",
-            "feed_posts.next_look_at",
-            "feed_accounts.limits_read_at",
+            "tsuzuki_feed_posts.id",
+            "tsuzuki_feed_posts.item_id",
+            "tsuzuki_feed_posts.created_at",
+            "tsuzuki_feed_posts.changed_at",
+            "tsuzuki_feed_posts.sent_by_run",
+            "tsuzuki_feed_posts.looks",  # what a killed run sent is looked for
+            "tsuzuki_feed_posts.absences",
+            "tsuzuki_feed_posts.next_look_at",
+            "tsuzuki_feed_accounts.limits_read_at",
         }
     )
     secrets = (KEY, TOKEN, COOKIE, HEADER, SIGNING, QUERY)
@@ -189,14 +189,14 @@ class ItemsCase(FeedsCase):
 
     def fail_with_secrets(self) -> None:
         error = {"code": 503, "message": f"no key={KEY} {KEY}", "status": "UNAVAILABLE"}
-        self._model.faults.add(Fault(status=503, body=json.dumps({"error": error})))
+        self._model.faults.add(StandInFault(status=503, body=json.dumps({"error": error})))
         refusal = json.dumps({"error": f"Bearer {TOKEN}: {TOKEN}"})
-        self._mastodon.faults.add(Fault(method="POST", status=422, body=refusal))
+        self._mastodon.faults.add(StandInFault(method="POST", status=422, body=refusal))
         words = f"?token={QUERY} {QUERY} {SIGNING}"
-        self._hook.faults.add(Fault(status=500, body=words, times=None))
+        self._hook.faults.add(StandInFault(status=500, body=words, times=None))
 
     def hang(self) -> None:
-        self._site.faults.add(Fault(path="/articles/*", kind=FaultKind.HANG))
+        self._site.faults.add(StandInFault(path="/articles/*", kind=StandInFaultKind.HANG))
 
     def close(self) -> None:
         super().close()
@@ -204,5 +204,5 @@ class ItemsCase(FeedsCase):
             one.stop()
 
 
-def _accept(_request: Request) -> Response:
+def _accept(_request: StandInRequest) -> Response:
     return Response(status=204)

@@ -14,13 +14,15 @@ from support.handler_runs import ObservedContext
 from support.observed_run_io import Act, Killed, ObservedRunIO, kill_at
 from tsuzuki.collectors.feeds.collect import collect
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
-from tsuzuki.collectors.feeds.sandbox.feed_site import Page
+from tsuzuki.collectors.feeds.sandbox.feed_site import ArticlePage
 from tsuzuki.collectors.feeds.sandbox.mastodon import KeyMode, WriteCase
 from tsuzuki.model.states import RunState
 
 from .feeds_fixture import FeedsFixture, FeedsRun
 
-PLAIN = Page(body=b"The bridge was opened today. Many people came.", content_type="text/plain")
+PLAIN = ArticlePage(
+    body=b"The bridge was opened today. Many people came.", content_type="text/plain"
+)
 """It needs no process that reads documents."""
 
 NO_CAPS = {"per_run": None, "per_hour": None, "per_day": None}

@@ -9,7 +9,7 @@ import pytest
 
 from support.threads import TIMEOUT_SECONDS, at_once
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
-from tsuzuki.collectors.feeds.sandbox.feed_site import Feed, Page
+from tsuzuki.collectors.feeds.sandbox.feed_site import ArticlePage, Feed
 from tsuzuki.collectors.feeds.sandbox.feed_site.traps import (
     INJECTION,
     add_page_trap,
@@ -22,7 +22,7 @@ from .feeds_fixture import FEED_PATH, FeedsFixture
 
 POSTED = (ItemStatus.PROCESSED, ItemReason.NONE, 0)
 NO_CAPS = {"per_run": None, "per_hour": None, "per_day": None}
-PLAIN = Page(
+PLAIN = ArticlePage(
     body=b"The bridge was opened today. Many people came to see it, and the mayor too.",
     content_type="text/plain",
 )
@@ -152,7 +152,7 @@ def test_a_model_that_obeys_the_page_puts_no_mention_link_or_hashtag_into_the_po
     feeds_fixture: FeedsFixture,
 ) -> None:
     feeds_fixture.add(
-        "A bridge opens", page=Page(body=INJECTION.encode(), content_type="text/plain")
+        "A bridge opens", page=ArticlePage(body=INJECTION.encode(), content_type="text/plain")
     )
     feeds_fixture.work()
     assert "buy at" in feeds_fixture.posts[0], "the model did as it was told"

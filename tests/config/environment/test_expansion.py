@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsuzuki.config.environment.expansion import expand, literal_part
-from tsuzuki.model.errors import ConfigurationError, Place
+from tsuzuki.model.errors import ConfigurationError, FilePlace
 
 ENVIRON = {"NAME": "value", "EMPTY": "", "NESTED": "${NAME}"}
 
@@ -39,7 +39,7 @@ def test_variables_are_filled_in(text: str, expanded: str) -> None:
 
 
 def test_a_missing_variable_is_named_with_its_place() -> None:
-    place = Place(file="tsuzuki.yaml", line=3, column=7)
+    place = FilePlace(file="tsuzuki.yaml", line=3, column=7)
     with pytest.raises(ConfigurationError, match="MISSING is not set") as caught:
         expand("${MISSING}", ENVIRON, place=place)
     assert caught.value.place == place

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from tsuzuki.config import Expects, InvalidFile, JobKind
 from tsuzuki.config.schema.config_file import ConfigFile, read_config_file
 from tsuzuki.config.yaml.document import parse_document
-from tsuzuki.config.yaml.source import Source
+from tsuzuki.config.yaml.source import YamlSource
 from tsuzuki.model.job import JobSpec
 
 
@@ -41,7 +41,7 @@ KINDS = {"books": JobKind(name="books", options_model=BookOptions)}
 
 def read(text: str) -> ConfigFile:
     """What `text`, as a file, says."""
-    source = Source(file="tsuzuki.yaml", text=textwrap.dedent(text))
+    source = YamlSource(file="tsuzuki.yaml", text=textwrap.dedent(text))
     return read_config_file(parse_document(source), kinds=KINDS)
 
 

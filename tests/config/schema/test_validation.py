@@ -59,7 +59,7 @@ SECONDS = "such as 30s, 10m, 1h30m or 1d, or a number of seconds"
         ("backoff: {inital: 5s}", "4:15", "`backoff.inital` is not a key we know"),
         ("python: a:b", "4:5", "`python` does not go together with `command`"),
         ("type: python", "3:5", "`command` does not go together with `type: python`"),
-        ("type: boks", "4:11", "`type` must be one of books, command, python, not 'boks'"),
+        ("type: boks", "4:11", "`type` must be one of books, command, python, verify, not 'boks'"),
         ("query: {text: x}", "4:5", "`query` has no meaning for a job of type command"),
     ],
 )  # fmt: skip

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tsuzuki.config.yaml.document import Document, parse_document
-from tsuzuki.config.yaml.source import Source
+from tsuzuki.config.yaml.document import YamlDocument, parse_document
+from tsuzuki.config.yaml.source import YamlSource
 from tsuzuki.model.errors import ConfigurationError
 
 
-def document(text: str) -> Document:
-    return parse_document(Source(file="tsuzuki.yaml", text=text))
+def document(text: str) -> YamlDocument:
+    return parse_document(YamlSource(file="tsuzuki.yaml", text=text))
 
 
 def refused(text: str) -> ConfigurationError:

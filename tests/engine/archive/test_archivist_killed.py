@@ -87,7 +87,7 @@ def test_a_run_that_was_being_pruned_when_its_archivist_was_killed_goes_with_the
     fixture.settings = EngineSettings(run_retention_days=1)
     run_until_killed(fixture, database_url, tmp_path, BEFORE_RUN_GOES)
     assert files_in(tmp_path) == []
-    assert fixture.left_of(run_id) == {"job_runs", "job_run_transitions"}
+    assert fixture.left_of(run_id) == {"tsuzuki_job_runs", "tsuzuki_job_run_transitions"}
 
     fixture.new_archivist().tick(depose_and_take(database))
 

@@ -44,7 +44,7 @@ def crowded(database: Database, dialect: str) -> Database:
     with database.write() as connection:
         connection.execute(
             text(
-                "INSERT INTO job_runs (job_definition_id, state, version, trigger, scheduled_for,"
+                "INSERT INTO tsuzuki_job_runs (job_definition_id, state, version, trigger, scheduled_for,"
                 " priority, arguments, attempt, retries_used, created_at)"
                 f" SELECT {job_id}, 'PENDING', 1, 'manual', {moment}, 0, '{{}}', 1, 0, {moment}"
                 f" FROM {numbers} AS numbers"
@@ -52,14 +52,14 @@ def crowded(database: Database, dialect: str) -> Database:
         )
         connection.execute(
             text(
-                "UPDATE job_runs SET state = 'CANCELED', version = 2, reason = 'operator',"
+                "UPDATE tsuzuki_job_runs SET state = 'CANCELED', version = 2, reason = 'operator',"
                 " finished_at = created_at, moved_at = created_at, moved_as = 'operator',"
                 " moved_by = 'me'"
             )
         )
         connection.execute(
             text(
-                "INSERT INTO job_run_logs (run_id, seq, at, stream, body)"
+                "INSERT INTO tsuzuki_job_run_logs (run_id, seq, at, stream, body)"
                 f" SELECT n, seq, {moment}, 'log', 'something' FROM {numbers} AS numbers,"
                 f" (SELECT 1 AS seq UNION ALL SELECT 2) AS two WHERE n > {RUNS} / 2"
             )

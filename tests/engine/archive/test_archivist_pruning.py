@@ -22,7 +22,7 @@ from tsuzuki.store.sql.database import Database
 
 LINES = numbered(WORDS)
 RUN_DAYS = 30
-ALL = {"job_runs", "job_run_transitions", "job_run_logs"}
+ALL = {"tsuzuki_job_runs", "tsuzuki_job_run_transitions", "tsuzuki_job_run_logs"}
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_whatever_a_run_ended_as_it_goes_and_no_unfinished_one_does(
     assert fixture.tick() == Archived(pruned=len(ended))
 
     assert [fixture.left_of(run_id) for run_id in ended] == [set()] * len(ended)
-    assert all("job_runs" in fixture.left_of(run_id) for run_id in live)
+    assert all("tsuzuki_job_runs" in fixture.left_of(run_id) for run_id in live)
 
 
 def test_a_run_goes_although_its_retry_still_waits(fixture: ArchivingFixture) -> None:
@@ -137,7 +137,7 @@ def test_one_tick_prunes_so_many_runs_oldest_first_and_asks_to_be_called_again(
 
     assert fixture.tick() == Archived(pruned=2, more=True)
     assert (fixture.left_of(first), fixture.left_of(second)) == (set(), set())
-    assert "job_runs" in fixture.left_of(third)
+    assert "tsuzuki_job_runs" in fixture.left_of(third)
     assert fixture.tick() == Archived(pruned=1)
 
 
@@ -203,7 +203,7 @@ def test_a_deposed_leader_prunes_nothing(
     assert fixture.tick() == Archived()
 
     assert fixture.reader.read(run_id) == LINES
-    assert fixture.left_of(run_id) >= {"job_runs", "job_run_transitions"}
+    assert fixture.left_of(run_id) >= {"tsuzuki_job_runs", "tsuzuki_job_run_transitions"}
     assert files_in(folder) == files
 
 
@@ -220,7 +220,7 @@ def test_rows_of_a_run_marked_before_retention_was_turned_off_still_leave(
 
     fixture.tick()
 
-    assert fixture.left_of(run_id) == ALL - {"job_run_logs"}
+    assert fixture.left_of(run_id) == ALL - {"tsuzuki_job_run_logs"}
     assert files_in(folder) == []
 
 
@@ -237,7 +237,7 @@ def test_an_archive_that_does_not_answer_keeps_what_it_has_and_the_run(
     with pytest.raises(Unreachable):
         fixture.new_archivist(Away(fixture.archive)).tick(fixture.term)
 
-    assert "job_runs" in fixture.left_of(run_id)
+    assert "tsuzuki_job_runs" in fixture.left_of(run_id)
     assert len(files_in(folder)) == 1
 
 

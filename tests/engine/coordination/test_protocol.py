@@ -19,7 +19,7 @@ from support.moving_clock import MovingClock
 from support.redis_server import RedisServer
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination, connect
 from tsuzuki.model.errors import ConfigurationError
-from tsuzuki.store.wakeups.channels import ALL_CHANNELS, Channel
+from tsuzuki.store.wakeups.channels import ALL_CHANNELS, WakeupChannel
 
 SECRET = "not-for-the-log"
 
@@ -38,12 +38,12 @@ def test_installations_with_different_prefixes_do_not_meet(
         listening(blue) as listener,
     ):
         assert is_heard(green)
-        green.wake({Channel.LEADER})
+        green.wake({WakeupChannel.LEADER})
         green.reserve({1: "w-1"}, ttl_seconds=LONG_SECONDS)
         assert blue.live_workers(["w-1"]) == frozenset()
         assert blue.reserve({1: "w-2"}, ttl_seconds=LONG_SECONDS) == frozenset()
-        blue.wake({Channel.WORKERS})
-        assert next_heard(listener) == {Channel.WORKERS}
+        blue.wake({WakeupChannel.WORKERS})
+        assert next_heard(listener) == {WakeupChannel.WORKERS}
         with server.client() as client:
             keys = {"green:worker:beat:w-1", "green:jobrun:lease:1", "blue:jobrun:lease:1"}
             assert set(client.keys()) == keys

@@ -19,7 +19,7 @@ from support.waiting import wait_until
 from tsuzuki.engine.coordination.protocol import Coordination, connect
 from tsuzuki.engine.coordination.redis import PING_AFTER_SECONDS
 from tsuzuki.model.clock import SystemClock
-from tsuzuki.store.wakeups.channels import ALL_CHANNELS, Channel
+from tsuzuki.store.wakeups.channels import ALL_CHANNELS, WakeupChannel
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +66,16 @@ class TestHeartbeats:
             client.set("tsuzuki:worker:beat:w-1", "4000", px=left_milliseconds)
         assert coordination.live_workers(["w-1"]) == frozenset()
         assert is_heard(coordination), "the next heartbeat puts it right"
+
+    def test_a_foreign_value_is_no_heartbeat_and_hides_no_other(
+        self, coordination: Coordination, server: RedisServer
+    ) -> None:
+        coordination.heartbeat("w-1", ttl_seconds=LONG_SECONDS)
+        with server.client() as client:
+            client.set("tsuzuki:worker:beat:w-2", "not ours", px=60_000)
+            client.set("tsuzuki:worker:beat:w-3", "-5", px=60_000)
+        assert coordination.live_workers(["w-1", "w-2", "w-3"]) == {"w-1"}
+        assert is_heard(coordination)
 
 
 class TestLeases:
@@ -117,10 +127,10 @@ class TestWakeUps:
     ) -> None:
         with listening(other) as listener:
             waiting = in_background(lambda: next_heard(listener))
-            coordination.wake({Channel.LEADER})
-            assert waiting.result(10.0) == {Channel.LEADER}
-            coordination.wake({Channel.WORKERS})
-            assert next_heard(listener) == {Channel.WORKERS}
+            coordination.wake({WakeupChannel.LEADER})
+            assert waiting.result(10.0) == {WakeupChannel.LEADER}
+            coordination.wake({WakeupChannel.WORKERS})
+            assert next_heard(listener) == {WakeupChannel.WORKERS}
 
     def test_all_channels_can_be_woken_at_once(
         self, coordination: Coordination, other: Coordination
@@ -136,8 +146,8 @@ class TestWakeUps:
         """A command that asks for a run and exits at once."""
         with listening(other) as listener:
             with closing(connect(server.url, SystemClock())) as short_lived:
-                short_lived.wake({Channel.LEADER})
-            assert next_heard(listener) == {Channel.LEADER}
+                short_lived.wake({WakeupChannel.LEADER})
+            assert next_heard(listener) == {WakeupChannel.LEADER}
 
     def test_a_silent_server_is_pinged_and_a_pong_is_enough(
         self, coordination: Coordination, clock: MovingClock
@@ -147,5 +157,5 @@ class TestWakeUps:
                 clock.advance(PING_AFTER_SECONDS)
                 assert listener.wait(0) == ()
                 assert listener.wait(LONG_SECONDS) == (), "the answer ends the wait"
-            coordination.wake({Channel.LEADER})
-            assert next_heard(listener) == {Channel.LEADER}
+            coordination.wake({WakeupChannel.LEADER})
+            assert next_heard(listener) == {WakeupChannel.LEADER}

@@ -28,7 +28,7 @@ from tsuzuki.engine.coordination.circuit_breaker import CALL_TIMEOUT_SECONDS, PR
 from tsuzuki.engine.coordination.protocol import Coordination, connect
 from tsuzuki.engine.coordination.redis import PING_AFTER_SECONDS, PONG_WITHIN_SECONDS
 from tsuzuki.model.errors import Unreachable
-from tsuzuki.store.wakeups.channels import ALL_CHANNELS, Channel
+from tsuzuki.store.wakeups.channels import ALL_CHANNELS, WakeupChannel
 
 SECRET = "not-for-the-log"
 SLACK_SECONDS = 0.75
@@ -154,8 +154,8 @@ class TestComingBack:
             assert coordination.live_workers(["w-1"]) == frozenset()
             assert coordination.reserve({1: "w-2"}, ttl_seconds=LONG_SECONDS) == frozenset()
             assert is_heard(coordination)
-            coordination.wake({Channel.LEADER})
-            assert next_heard(listener) == {Channel.LEADER}
+            coordination.wake({WakeupChannel.LEADER})
+            assert next_heard(listener) == {WakeupChannel.LEADER}
 
 
 class TestListening:
@@ -192,8 +192,8 @@ class TestListening:
         server.start()
         reach(coordination, clock)
         with listening(coordination) as listener:
-            coordination.wake({Channel.LEADER})
-            assert next_heard(listener) == {Channel.LEADER}
+            coordination.wake({WakeupChannel.LEADER})
+            assert next_heard(listener) == {WakeupChannel.LEADER}
 
 
 @pytest.mark.usefixtures("long_timeouts")

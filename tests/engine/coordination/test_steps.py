@@ -18,7 +18,7 @@ from tsuzuki.engine.coordination.protocol import (
 from tsuzuki.engine.coordination.steps import WAIT_SECONDS, CoordinationSteps
 from tsuzuki.engine.wakeups import ProcessWakeUps
 from tsuzuki.model.settings import EngineSettings
-from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.wakeups.channels import WakeupChannel
 
 SETTINGS = EngineSettings()
 
@@ -80,7 +80,7 @@ def test_a_new_listener_wakes_every_loop_and_then_the_ones_that_are_named(
     assert fixture.steps.listen_step() == 0.0
     assert fixture.wakeups.leader.wait(0)
     assert fixture.wakeups.worker.wait(0)
-    fixture.coordination.wake({Channel.WORKERS})
+    fixture.coordination.wake({WakeupChannel.WORKERS})
     fixture.steps.listen_step()
     assert fixture.wakeups.worker.wait(0)
     assert not fixture.wakeups.leader.wait(0)

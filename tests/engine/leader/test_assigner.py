@@ -271,7 +271,7 @@ def test_a_round_assigns_everything_in_one_statement(database: Database, term: T
     create_runs(database, add_free_job(database, "c"), 60)
     with recorded(database) as sent:
         assert an_assigner(database).tick(term) == 125
-    assert len([s for s in sent if "UPDATE job_runs" in s]) == 1
+    assert len([s for s in sent if "UPDATE tsuzuki_job_runs" in s]) == 1
 
 
 def test_one_round_assigns_a_bounded_number(database: Database, term: Term) -> None:

@@ -119,8 +119,8 @@ def test_the_runs_that_workers_were_started_for_are_found_by_their_ids(
     with live_database.read() as connection:
         with last_sent(connection) as sent:
             queue.due_among(connection, [1, 2])
-        (way,) = ways_to(connection, "job_runs", sent[-1])
-    assert "PRIMARY KEY" in way or "pk_job_runs" in way
+        (way,) = ways_to(connection, "tsuzuki_job_runs", sent[-1])
+    assert "PRIMARY KEY" in way or "tsuzuki_pk_job_runs" in way
 
 
 @pytest.mark.parametrize("has_key", [True, False])
@@ -135,11 +135,11 @@ def test_groups_are_found_through_their_index_and_nothing_is_sorted_whole(
                 queue_groups.due_runs_without_key(
                     connection, limited_jobs=[1], unlimited_jobs=[2], limit=10, per_limited_job=1
                 )
-        table = "run" if live_database.is_sqlite else "job_runs"
+        table = "run" if live_database.is_sqlite else "tsuzuki_job_runs"
         ways = " ".join(ways_to(connection, table, sent[-1]))
-    assert "ix_job_runs_waiting_by_key" in ways
-    assert ("ix_job_runs_waiting_long_key" in ways) == has_key
-    assert "ix_job_runs_state_scheduled_for" not in ways
+    assert "tsuzuki_ix_job_runs_waiting_by_key" in ways
+    assert ("tsuzuki_ix_job_runs_waiting_long_key" in ways) == has_key
+    assert "tsuzuki_ix_job_runs_state_scheduled_for" not in ways
     assert "Seq Scan" not in ways
 
 

@@ -133,7 +133,7 @@ def test_an_assignment_that_meets_a_confirmation_is_refused_when_that_commits(
             return moves.assign(connection, term=term, assignments=chosen)
 
     with database.engine.connect() as confirming:
-        confirming.execute(text("UPDATE leadership SET bulk_cancels = bulk_cancels + 1"))
+        confirming.execute(text("UPDATE tsuzuki_leadership SET bulk_cancels = bulk_cancels + 1"))
         late = in_background(assign)
         wait_until_blocked(database)
         confirming.commit()
@@ -315,7 +315,7 @@ def test_a_run_that_its_handler_holds_is_requested_to_be_canceled(
     held, other = (run_in_state(database, RUNNING, term).id for _ in range(2))
     bulk_id = confirmed(bulk)
     with database.engine.connect() as handler:
-        handler.execute(text(f"SELECT 1 FROM job_runs WHERE id = {held} FOR UPDATE"))
+        handler.execute(text(f"SELECT 1 FROM tsuzuki_job_runs WHERE id = {held} FOR UPDATE"))
         canceler.tick(term)
         assert bulk.get(bulk_id).state is BulkState.DONE
     assert results(bulk, bulk_id) == {held: BulkResult.REQUESTED, other: BulkResult.CANCELED}
@@ -332,7 +332,7 @@ def test_a_waiting_run_whose_row_is_locked_is_canceled_when_it_is_free(
     run_ids = pending(database, job_id, 3)
     bulk_id = confirmed(bulk, ONLY_PENDING)
     with database.engine.connect() as worker:
-        worker.execute(text(f"SELECT 1 FROM job_runs WHERE id = {run_ids[1]} FOR UPDATE"))
+        worker.execute(text(f"SELECT 1 FROM tsuzuki_job_runs WHERE id = {run_ids[1]} FOR UPDATE"))
         assert canceler.tick(term) == 2
         assert bulk.get(bulk_id).state is BulkState.CONFIRMED
     assert canceler.tick(term) == 1
@@ -348,9 +348,9 @@ def test_a_run_that_is_held_behind_a_locked_one_has_one_result(
     held = run_in_state(database, RUNNING, term).id
     bulk_id = confirmed(bulk)
     with database.engine.connect() as handler:
-        handler.execute(text(f"SELECT 1 FROM job_runs WHERE id = {held} FOR UPDATE"))
+        handler.execute(text(f"SELECT 1 FROM tsuzuki_job_runs WHERE id = {held} FOR UPDATE"))
         with database.engine.connect() as other:
-            other.execute(text(f"SELECT 1 FROM job_runs WHERE id = {locked} FOR UPDATE"))
+            other.execute(text(f"SELECT 1 FROM tsuzuki_job_runs WHERE id = {locked} FOR UPDATE"))
             assert [canceler.tick(term) for _ in range(2)] == [0, 0]
         canceler.tick(term)
     assert results(bulk, bulk_id) == {locked: BulkResult.CANCELED, held: BulkResult.REQUESTED}

@@ -48,7 +48,7 @@ def test_a_cancel_is_answered_while_a_handler_holds_the_row_and_done_when_it_is_
     run = run_in_state(database, RunState.RUNNING, term)
     canceler = Canceler(database=database)
     with database.engine.connect() as handler:
-        handler.execute(text(f"SELECT 1 FROM job_runs WHERE id = {run.id} FOR UPDATE"))
+        handler.execute(text(f"SELECT 1 FROM tsuzuki_job_runs WHERE id = {run.id} FOR UPDATE"))
         assert run_service.cancel(run.id).state is RunState.RUNNING
         view = run_service.get(run.id)
         assert view.cancel_requested is not None
@@ -73,7 +73,7 @@ def test_the_leader_looks_twice_a_second_whether_the_row_is_free(
         coordination=NoCoordination(),
     )
     with database.engine.connect() as handler:
-        handler.execute(text(f"SELECT 1 FROM job_runs WHERE id = {run.id} FOR UPDATE"))
+        handler.execute(text(f"SELECT 1 FROM tsuzuki_job_runs WHERE id = {run.id} FOR UPDATE"))
         run_service.cancel(run.id)
         led = leader.tick(term)
         assert (led.canceled, led.seconds_to_next) == (0, CANCEL_INTERVAL_SECONDS)

@@ -30,7 +30,7 @@ from support.planning import (
     ticks_of,
 )
 from support.unreliable_database import UnreliableDatabase
-from tsuzuki.engine.leader.planner import Planned
+from tsuzuki.engine.leader.planner import PlanningResult
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.misfire import Misfire
 from tsuzuki.model.overlap import ConcurrencyPolicy
@@ -53,7 +53,7 @@ def test_a_tick_becomes_a_run_at_its_moment_and_not_before(
     )
     planner = a_planner(database)
     clock.advance(HOUR - 0.000001)
-    assert planner.tick(term) == Planned(now=database.clock.now(), next_at=at(1))
+    assert planner.tick(term) == PlanningResult(now=database.clock.now(), next_at=at(1))
     assert all_runs(database) == []
     clock.advance(0.000001)
     assert planner.tick(term).created == 1
@@ -115,7 +115,7 @@ def test_two_planners_of_one_term_make_one_run(
     raced = UnreliableDatabase(database)
     planner = a_planner(raced)
     clock.advance(HOUR)
-    answers: list[Planned] = []
+    answers: list[PlanningResult] = []
     plan = planner._plan
 
     def plan_late(*asked: Any) -> Any:

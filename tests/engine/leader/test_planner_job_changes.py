@@ -25,7 +25,7 @@ from support.planning import (
     job_of,
     scheduled,
 )
-from tsuzuki.engine.leader.planner import Planned
+from tsuzuki.engine.leader.planner import PlanningResult
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.store import jobs
 from tsuzuki.store.leadership import Term
@@ -42,7 +42,7 @@ def test_a_disabled_job_is_not_planned_and_its_missed_ticks_are_not_made_up_for(
     planner = a_planner(database)
     change_job(database, job_id, spec(schedule=HOURLY, enabled=False))
     clock.advance(2.5 * HOUR)
-    assert planner.tick(term) == Planned(now=database.clock.now())
+    assert planner.tick(term) == PlanningResult(now=database.clock.now())
     change_job(database, job_id, spec(schedule=HOURLY))
     assert planner.tick(term).next_at == at(3)
     clock.advance(0.5 * HOUR)
@@ -61,7 +61,7 @@ def test_a_removed_job_is_not_planned(database: Database, clock: MovingClock, te
     with database.write() as connection:
         jobs.remove(connection, job=job)
     clock.advance(HOUR)
-    assert planner.tick(term) == Planned(now=database.clock.now())
+    assert planner.tick(term) == PlanningResult(now=database.clock.now())
 
 
 def test_a_rescheduled_job_is_planned_by_its_new_schedule_from_then_on(

@@ -31,7 +31,7 @@ from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.wakeups import channels
-from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.wakeups.channels import WakeupChannel
 
 pytestmark = pytest.mark.usefixtures("history_is_valid")
 
@@ -105,7 +105,7 @@ def test_replace_cancels_the_live_run_and_takes_its_place(
     clock.advance(HOUR)
     with patch.object(channels, "notify", wraps=channels.notify) as notify:
         assert a_planner(database).tick(term).created == 1
-    assert [told.args[1] for told in notify.call_args_list] == [holder or Channel.LEADER]
+    assert [told.args[1] for told in notify.call_args_list] == [holder or WakeupChannel.LEADER]
     replaced, new = all_runs(database)
     assert (replaced.id, replaced.state, replaced.reason) == (
         live.id,

@@ -7,7 +7,7 @@ from support.moving_clock import MovingClock
 from support.rescuing import LOST, a_rescuer
 from tsuzuki.model.states import RunState
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.schema.failure_tables import failure_groups, run_failures
+from tsuzuki.store.schema.history_tables import failure_groups, run_failures
 from tsuzuki.store.sql.database import Database
 
 

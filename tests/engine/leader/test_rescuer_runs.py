@@ -35,7 +35,7 @@ from tsuzuki.engine.leader.rescuer import Rescued
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.retry import RetryPolicy
-from tsuzuki.model.run import Started
+from tsuzuki.model.run import StartedRun
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import ContinuationState, Reason, RunState, Trigger
 from tsuzuki.store import jobs, workers
@@ -187,7 +187,7 @@ def test_a_worker_heard_again_after_its_run_was_failed_can_write_nothing(
     clock.advance(LOST)
     a_rescuer(database).tick(term)
     with database.write() as connection:
-        started = Started(id=run.id, version=run.version, epoch=term.epoch)
+        started = StartedRun(id=run.id, version=run.version, epoch=term.epoch)
         end = moves.RunEnd(run=started, state=RunState.SUCCEEDED)
         assert moves.finish(connection, worker_id=WORKER, ends=[end]) == frozenset()
     assert read_run(database, run.id).state is RunState.FAILED
@@ -197,7 +197,7 @@ def test_a_run_that_ends_between_the_read_and_the_write_has_ended_and_is_not_ret
     database: Database, clock: MovingClock, term: Term
 ) -> None:
     run = run_in_state(database, RunState.RUNNING, term)
-    started = Started(id=run.id, version=run.version, epoch=term.epoch)
+    started = StartedRun(id=run.id, version=run.version, epoch=term.epoch)
     clock.advance(LOST)
 
     def finish() -> None:

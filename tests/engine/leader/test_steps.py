@@ -8,6 +8,7 @@ import pytest
 
 from support.factories import add_job, add_worker, create_run, read_run
 from support.moving_clock import MovingClock
+from support.statement_recorder import recorded
 from tsuzuki.engine.archive.archivist import Archived
 from tsuzuki.engine.coordination.protocol import NoCoordination
 from tsuzuki.engine.leader.leader import Leader
@@ -105,3 +106,12 @@ def test_the_leader_archives_again_at_once_while_there_is_more(leader: Candidate
     leader.archived = [Archived(runs=2, lines=10, more=True), Archived(runs=1, lines=5)]
     assert leader.steps.archive_step() == 0.0
     assert leader.steps.archive_step() >= ARCHIVE_INTERVAL_SECONDS * 0.8
+
+
+def test_a_follower_writes_nothing_while_the_lease_is_held(
+    follower: Candidate, database: Database
+) -> None:
+    with recorded(database) as sent:
+        follower.steps.lease_step()
+    assert sent
+    assert [statement for statement in sent if not statement.startswith("SELECT")] == []

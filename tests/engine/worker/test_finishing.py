@@ -8,7 +8,7 @@ from support.worker_fixture import ME, WorkerFixture
 from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
 from tsuzuki.engine.worker.finishing import error_line
 from tsuzuki.engine.worker.step import WorkerStep
-from tsuzuki.model.run import Started
+from tsuzuki.model.run import StartedRun
 from tsuzuki.model.secrets import SecretMask
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.store.runs.moves import RunEnd
@@ -63,13 +63,13 @@ def test_a_run_that_is_not_ours_any_more_is_not_ended_by_us(fixture: WorkerFixtu
     with recorded(fixture.database) as sent:
         step = fixture.worker.tick(poll=False)
     assert (step, fixture.worker.running) == (WorkerStep(polled=True), 0)
-    assert [text for text in sent if "UPDATE job_runs" in text] == []
+    assert [text for text in sent if "UPDATE tsuzuki_job_runs" in text] == []
     assert fixture.run(execution.task.run.id).state is RunState.RUNNING
 
 
 def test_the_first_line_of_an_error_is_short_and_harmless_and_without_secrets() -> None:
     def line(error: str | None) -> str | None:
-        end = RunEnd(run=Started(id=1, version=1, epoch=1), state=RunState.FAILED, error=error)
+        end = RunEnd(run=StartedRun(id=1, version=1, epoch=1), state=RunState.FAILED, error=error)
         return error_line(end, SecretMask(lambda: ["hunter22"]).text)
 
     assert line(None) is None

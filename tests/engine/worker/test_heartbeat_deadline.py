@@ -16,7 +16,7 @@ from tsuzuki.engine.worker.heartbeat import Heartbeat, HeartbeatResult
 from tsuzuki.model.clock import ManualClock
 from tsuzuki.model.errors import Unreachable, UsageError
 from tsuzuki.model.settings import EngineSettings
-from tsuzuki.store.sql.database import Use
+from tsuzuki.store.sql.database import ConnectionUse
 
 
 class DeadDatabase:
@@ -32,7 +32,7 @@ class DeadDatabase:
 
     statement = write
 
-    def used_for(self, _use: Use) -> nullcontext[None]:
+    def used_for(self, _use: ConnectionUse) -> nullcontext[None]:
         return nullcontext()
 
 

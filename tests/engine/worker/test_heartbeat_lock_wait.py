@@ -10,7 +10,7 @@ from support.threads import in_background
 from support.waiting import wait_until
 from tsuzuki.engine.leader.rescuer import Rescuer
 from tsuzuki.engine.process import Engine
-from tsuzuki.engine.role import Role
+from tsuzuki.engine.role import ProcessRole
 from tsuzuki.engine.worker.heartbeat import Heartbeat, HeartbeatResult
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import RunState
@@ -68,7 +68,7 @@ def test_while_the_leaders_own_heartbeat_waits_for_the_lock_it_judges_no_worker(
         executor=ScriptedExecutor(),
         clock=clock,
         random=Random(1),
-        role=Role(),
+        role=ProcessRole(),
         software_version="test",
     )
     engine.worker.register()

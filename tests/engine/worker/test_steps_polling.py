@@ -10,7 +10,7 @@ from support.scripted_executors import ScriptedExecutor
 from support.statement_recorder import recorded
 from support.unreliable_database import UnreliableDatabase
 from tsuzuki.engine.process import Engine
-from tsuzuki.engine.role import Role
+from tsuzuki.engine.role import ProcessRole
 from tsuzuki.engine.worker.steps import POLL_BUSY_SECONDS
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.states import RunState
@@ -37,7 +37,7 @@ def engine(
         executor=executor,
         clock=clock,
         random=Random(1),
-        role=Role(lead=False, capacity=1),
+        role=ProcessRole(lead=False, capacity=1),
         software_version="test",
     )
     engine.worker_steps.register()

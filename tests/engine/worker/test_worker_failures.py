@@ -4,7 +4,7 @@ from sqlalchemy import select
 
 from support.statement_recorder import recorded
 from support.worker_fixture import WorkerFixture, reply_lost
-from tsuzuki.store.schema.failure_tables import failure_groups, run_failures
+from tsuzuki.store.schema.history_tables import failure_groups, run_failures
 from tsuzuki.store.sql.database import Database
 
 

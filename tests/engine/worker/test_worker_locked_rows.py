@@ -12,7 +12,7 @@ from support.threads import in_background
 from support.worker_fixture import WorkerFixture
 from tsuzuki.engine.outcome import StopCause, Succeeded
 from tsuzuki.engine.process import Engine
-from tsuzuki.engine.role import Role
+from tsuzuki.engine.role import ProcessRole
 from tsuzuki.engine.worker.step import WorkerStep
 from tsuzuki.engine.worker.steps import FLUSH_SECONDS
 from tsuzuki.model.states import RunState
@@ -86,7 +86,7 @@ def test_progress_of_a_locked_run_is_kept_and_stored_before_its_end(fixture: Wor
     (held,) = fixture.start()
     run_id = held.task.run.id
     with fixture.database.write() as connection:
-        connection.exec_driver_sql(f"SELECT 1 FROM job_runs WHERE id = {run_id} FOR UPDATE")
+        connection.exec_driver_sql(f"SELECT 1 FROM tsuzuki_job_runs WHERE id = {run_id} FOR UPDATE")
         held.progress(5, 5)
         held.succeed()
         assert tick(fixture).ended == []
@@ -101,7 +101,7 @@ def test_lines_of_a_locked_run_are_kept_in_order_and_stored_before_its_end(
     held, other = fixture.start(2)
     run_id = held.task.run.id
     with fixture.database.write() as connection:
-        connection.exec_driver_sql(f"SELECT 1 FROM job_runs WHERE id = {run_id} FOR UPDATE")
+        connection.exec_driver_sql(f"SELECT 1 FROM tsuzuki_job_runs WHERE id = {run_id} FOR UPDATE")
         held.log("one")
         other.log("other")
         tick(fixture)
@@ -166,7 +166,7 @@ def test_a_locked_end_is_tried_again_after_a_while_and_not_at_once(
         executor=ScriptedExecutor(),
         clock=clock,
         random=Random(1),
-        role=Role(lead=False, capacity=3),
+        role=ProcessRole(lead=False, capacity=3),
         software_version="test",
     )
     engine.worker_steps.register()

@@ -11,7 +11,7 @@ from support.threads import at_once
 from tsuzuki.model.access import Principal, Right, Role
 from tsuzuki.model.credentials import hash_of, new_token
 from tsuzuki.model.errors import Conflict, NotAuthenticated, NotFound, NotPermitted, UsageError
-from tsuzuki.services.access.tokens import LIFETIME_DEFAULT_SECONDS, NewToken, Tokens
+from tsuzuki.services.access.tokens import LIFETIME_DEFAULT_SECONDS, CreatedToken, Tokens
 from tsuzuki.services.access.users import Users
 from tsuzuki.store import audit
 from tsuzuki.store.schema.access_tables import api_tokens
@@ -223,7 +223,7 @@ def test_scopes_and_expiry_are_checked(tokens: Tokens) -> None:
 
 
 def test_of_ten_that_create_a_name_at_once_one_does(tokens: Tokens, database: Database) -> None:
-    def create(_number: int) -> NewToken | None:
+    def create(_number: int) -> CreatedToken | None:
         try:
             return tokens.create("ci", by=LOCAL, role=Role.VIEWER)
         except Conflict:

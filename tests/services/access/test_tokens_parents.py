@@ -8,7 +8,7 @@ from support.threads import in_background
 from support.waiting import wait_until_blocked
 from tsuzuki.model.access import Principal, Right, Role
 from tsuzuki.model.errors import NotAuthenticated, NotFound
-from tsuzuki.services.access.tokens import NewToken, Tokens
+from tsuzuki.services.access.tokens import CreatedToken, Tokens
 from tsuzuki.store import audit
 from tsuzuki.store.access import tokens as stored_tokens
 from tsuzuki.store.sql.database import Database
@@ -17,13 +17,15 @@ PAIRS = [(parent, child) for parent in Role for child in Role if parent.includes
 """The roles that a token can have, and those that it can give."""
 
 
-def made_with(tokens: Tokens, parent: NewToken, name: str, role: Role = Role.VIEWER) -> NewToken:
+def made_with(
+    tokens: Tokens, parent: CreatedToken, name: str, role: Role = Role.VIEWER
+) -> CreatedToken:
     made = tokens.create(name, by=tokens.authenticate(parent.text), role=role)
     tokens.wait_for_writes()
     return made
 
 
-def is_live(tokens: Tokens, token: NewToken) -> bool:
+def is_live(tokens: Tokens, token: CreatedToken) -> bool:
     return bool(tokens.live([token.token.id.removeprefix("tsz_")]))
 
 

@@ -6,7 +6,9 @@ import pytest
 from sqlalchemy import select
 
 from services.access.conftest import LOCAL, PASSWORD, PLACE
-from support.threads import at_once
+from support.dialects import only_on_postgresql
+from support.threads import TIMEOUT_SECONDS, at_once, in_background
+from support.waiting import wait_until_blocked
 from tsuzuki.model.access import Principal, Right, Role
 from tsuzuki.model.errors import (
     Conflict,
@@ -20,6 +22,7 @@ from tsuzuki.services.access.sessions import Sessions
 from tsuzuki.services.access.tokens import Tokens
 from tsuzuki.services.access.users import Users
 from tsuzuki.store import audit
+from tsuzuki.store.access import users as stored_users
 from tsuzuki.store.schema.tables import audit_log
 from tsuzuki.store.sql.database import Database
 
@@ -254,3 +257,20 @@ def test_an_unknown_user_is_guessed_at(users: Users, ada: Principal) -> None:
         with pytest.raises(UsageError) as refused:
             users.get(name, by=ada)
         assert code_of(refused) == "user_name"
+
+
+@only_on_postgresql
+def test_a_password_is_not_set_for_a_user_who_is_being_promoted(
+    users: Users, database: Database, ada: Principal, bob: Principal
+) -> None:
+    """Who may not sign in as an admin must not choose the password of one. On SQLite one writer waits for the other."""
+    operator = replace(ada, scopes=Role.OPERATOR.rights | {Right.ACCESS_MANAGE})
+    assert bob.user_id is not None
+    with database.write() as connection:
+        stored_users.lock(connection)
+        stored_users.set_role(connection, bob.user_id, Role.ADMIN)
+        setting = in_background(lambda: users.set_password("bob", OTHER_PASSWORD, by=operator))
+        wait_until_blocked(database)
+    with pytest.raises(NotPermitted) as refused:
+        setting.result(TIMEOUT_SECONDS)
+    assert code_of(refused) == "grant_refused"

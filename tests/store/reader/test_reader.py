@@ -70,9 +70,9 @@ def test_a_run_and_its_history_are_the_same(database: Database, rows: StoredRows
 def test_tables_of_another_revision_cannot_be_read(rows: StoredRows) -> None:
     rows.require_revisions({ENGINE.version_table: ENGINE.newest()})
     with pytest.raises(CannotRead):
-        rows.require_revisions({ENGINE.version_table: "0001"})
+        rows.require_revisions({ENGINE.version_table: "9999"})
 
 
 def test_tables_that_are_not_there_cannot_be_read(rows: StoredRows) -> None:
     with pytest.raises(CannotRead):
-        rows.require_revisions({"schema_version_other": "0001"})
+        rows.require_revisions({"tsuzuki_schema_version_other": "0001"})

@@ -15,7 +15,7 @@ from tsuzuki.store import jobs
 from tsuzuki.store.reader import reader, statements
 from tsuzuki.store.rows import RUN_COLUMNS, SPEC_COLUMNS, TRANSITION_COLUMNS
 from tsuzuki.store.runs import runs
-from tsuzuki.store.schema.cancel_tables import run_cancel_requests
+from tsuzuki.store.schema.operation_tables import run_cancel_requests
 from tsuzuki.store.schema.tables import job_definitions, job_run_transitions, job_runs
 from tsuzuki.store.sql.types import JsonText, UtcTime
 
@@ -46,7 +46,9 @@ def written_by_sqlalchemy(statement: Any, dialect: Dialect) -> str:
     constant or an offset of 0 sent as a value, casts of values."""
     text = " ".join(str(statement.compile(dialect=dialect)).split())
     text = re.sub(r"%\(\w+\)s(::\w+)?", "?", text)
-    text = text.replace("job_runs.id + ?", "job_runs.id + 0").replace('"trigger"', "trigger")
+    text = text.replace("tsuzuki_job_runs.id + ?", "tsuzuki_job_runs.id + 0").replace(
+        '"trigger"', "trigger"
+    )
     return text.removesuffix(" OFFSET ?")
 
 

@@ -35,7 +35,7 @@ def impatient(database: Database) -> Iterator[Connection]:
 def held_by_handlers(database: Database) -> Iterator[None]:
     """A second session holds every run that is not finished, as handlers' transactions do."""
     with database.engine.connect() as handler:
-        handler.execute(text("SELECT 1 FROM job_runs WHERE finished_at IS NULL FOR UPDATE"))
+        handler.execute(text("SELECT 1 FROM tsuzuki_job_runs WHERE finished_at IS NULL FOR UPDATE"))
         yield
 
 
@@ -78,7 +78,7 @@ def test_a_request_for_confirmation_marks_the_runs_that_no_handler_holds(
 ) -> None:
     held, other = (run_in_state(database, RUNNING, term).id for _ in range(2))
     with database.engine.connect() as handler:
-        handler.execute(text(f"SELECT 1 FROM job_runs WHERE id = {held} FOR UPDATE"))
+        handler.execute(text(f"SELECT 1 FROM tsuzuki_job_runs WHERE id = {held} FOR UPDATE"))
         with impatient(database) as connection:
             marked = workers.request_confirmation(
                 connection, worker_id=WORKER, deadline_seconds=5.0

@@ -109,11 +109,11 @@ def test_a_transaction_that_waits_for_a_row_is_told_when_it_is_done(
 
     def cancel_waiting() -> None:
         with opened(database_url) as waiting, waiting.write() as connection:
-            connection.execute(text("SELECT id FROM job_runs FOR UPDATE"))
+            connection.execute(text("SELECT id FROM tsuzuki_job_runs FOR UPDATE"))
             assert moves.cancel(connection, operator="me", runs=[run])
 
     with opened(database_url) as other, other.write() as connection:
-        connection.execute(text("SELECT id FROM job_runs FOR UPDATE"))
+        connection.execute(text("SELECT id FROM tsuzuki_job_runs FOR UPDATE"))
         blocked = in_background(cancel_waiting)
         wait_until_blocked(live_database)
         known = now(live_database)
@@ -292,12 +292,16 @@ def test_only_recent_history_is_searched(database: Database, clock: MovingClock)
         with last_sent(connection) as sent:
             until = changes.now(connection)
             changes.between(connection, known, until, limit=10)
-        ways = ways_to(connection, "job_run_transitions", sent[-1])
+        ways = ways_to(connection, "tsuzuki_job_run_transitions", sent[-1])
         if database.is_sqlite:
             plan = connection.exec_driver_sql(
                 f"EXPLAIN QUERY PLAN {sent[-1].statement}", sent[-1].parameters
             )
             assert not [row.detail for row in plan if "TEMP B-TREE" in row.detail]
     assert len(ways) == 1
-    index = "ix_job_run_transitions_seq" if database.is_sqlite else "ix_job_run_transitions_at"
+    index = (
+        "tsuzuki_ix_job_run_transitions_seq"
+        if database.is_sqlite
+        else "tsuzuki_ix_job_run_transitions_at"
+    )
     assert index in ways[0]

@@ -21,7 +21,7 @@ from support.factories import (
 from support.move_functions import LONG_AGO, MOVERS, states_taken
 from support.moving_clock import MovingClock
 from support.run_counts import count_by_state
-from tsuzuki.model.run import RunRef, Started
+from tsuzuki.model.run import RunRef, StartedRun
 from tsuzuki.model.states import FINAL_STATES, ContinuationState, Reason, RunState
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.store import workers
@@ -33,8 +33,8 @@ from tsuzuki.store.sql.database import Database
 OTHER = "host-2-bbbb"
 
 
-def started(run: RunRef, term: Term) -> Started:
-    return Started(id=run.id, version=run.version, epoch=term.epoch)
+def started(run: RunRef, term: Term) -> StartedRun:
+    return StartedRun(id=run.id, version=run.version, epoch=term.epoch)
 
 
 def finish(database: Database, ending: RunEnd, worker_id: str = WORKER) -> frozenset[int]:
@@ -42,7 +42,7 @@ def finish(database: Database, ending: RunEnd, worker_id: str = WORKER) -> froze
         return moves.finish(connection, worker_id=worker_id, ends=[ending])
 
 
-def start(database: Database, run: RunRef, worker_id: str = WORKER) -> Started | None:
+def start(database: Database, run: RunRef, worker_id: str = WORKER) -> StartedRun | None:
     with database.write() as connection:
         started = moves.start(connection, worker_id=worker_id, runs=[run])
         return started[run.id].started if started else None
@@ -115,7 +115,7 @@ def test_an_end_under_another_epoch_than_the_start_is_lost(
     term = take_lead(database)
     add_worker(database)
     run = run_in_state(database, RunState.RUNNING, term)
-    wrong = Started(id=run.id, version=run.version, epoch=term.epoch + difference)
+    wrong = StartedRun(id=run.id, version=run.version, epoch=term.epoch + difference)
     assert not finish(database, RunEnd(run=wrong, state=RunState.SUCCEEDED))
     assert finish(database, RunEnd(run=started(run, term), state=RunState.SUCCEEDED)) == {run.id}
 
@@ -134,7 +134,7 @@ def test_a_start_names_the_epoch_of_its_own_moment(database: Database) -> None:
     run = run_in_state(database, RunState.ASSIGNED, term)
     later = depose_and_take(database)
     ours = start(database, run)
-    assert ours == Started(id=run.id, version=run.version + 1, epoch=later.epoch)
+    assert ours == StartedRun(id=run.id, version=run.version + 1, epoch=later.epoch)
     assert read_run(database, run.id).leader_epoch == later.epoch
 
 

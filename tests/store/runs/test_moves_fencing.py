@@ -22,7 +22,7 @@ from support.move_functions import BY_LEADER, LONG_AGO, MOVERS, states_taken
 from support.moving_clock import MovingClock
 from support.threads import in_background
 from support.waiting import wait_until_blocked
-from tsuzuki.model.run import RunRef, Started
+from tsuzuki.model.run import RunRef, StartedRun
 from tsuzuki.model.states import RunState
 from tsuzuki.store import leadership, workers
 from tsuzuki.store.leadership import Term
@@ -183,7 +183,7 @@ def test_a_leader_skips_a_run_that_is_locked(
             return set(MOVERS[name](connection, old_term, run))
 
     with database.write() as connection:
-        connection.execute(text(f"SELECT 1 FROM job_runs WHERE id = {run.id} FOR UPDATE"))
+        connection.execute(text(f"SELECT 1 FROM tsuzuki_job_runs WHERE id = {run.id} FOR UPDATE"))
         assert in_background(lead).result(30) == set()
     assert lead() == {run.id}
 
@@ -227,7 +227,7 @@ def test_two_writers_of_the_same_runs_leave_out_what_a_third_one_holds(
             workers.request_confirmation(connection, worker_id=WORKER, deadline_seconds=60)
     with database.write() as connection:
         held = running[7].id
-        connection.execute(text(f"SELECT 1 FROM job_runs WHERE id = {held} FOR UPDATE"))
+        connection.execute(text(f"SELECT 1 FROM tsuzuki_job_runs WHERE id = {held} FOR UPDATE"))
         with impatient_elsewhere(database) as second:
             match other:
                 case "ask_to_continue":
@@ -246,7 +246,7 @@ def test_an_end_and_a_start_in_one_transaction_cannot_deadlock_with_a_cancel_of_
     on to the later one."""
     assigned = run_in_state(database, RunState.ASSIGNED, old_term)
     ending = run_in_state(database, RunState.RUNNING, old_term)
-    ours = Started(id=ending.id, version=ending.version, epoch=old_term.epoch)
+    ours = StartedRun(id=ending.id, version=ending.version, epoch=old_term.epoch)
     with database.write() as worker:
         end = RunEnd(run=ours, state=RunState.SUCCEEDED)
         assert moves.finish(worker, worker_id=WORKER, ends=[end])
@@ -262,7 +262,9 @@ def test_an_end_and_a_start_in_one_transaction_cannot_deadlock_with_a_cancel_of_
 def test_a_worker_does_not_wait_for_a_run_that_another_transaction_holds(
     database: Database, old_term: Term, running: list[RunRef], named: slice
 ) -> None:
-    ours = [Started(id=run.id, version=run.version, epoch=old_term.epoch) for run in running[named]]
+    ours = [
+        StartedRun(id=run.id, version=run.version, epoch=old_term.epoch) for run in running[named]
+    ]
     reports = [progress.ProgressReport(run=run, processed=1, total=None, number=1) for run in ours]
     ends = [RunEnd(run=run, state=RunState.SUCCEEDED) for run in ours]
 
@@ -272,6 +274,8 @@ def test_a_worker_does_not_wait_for_a_run_that_another_transaction_holds(
             return reported, moves.finish(connection, worker_id=WORKER, ends=ends)
 
     with database.write() as connection:
-        connection.execute(text(f"SELECT 1 FROM job_runs WHERE id = {ours[0].id} FOR UPDATE"))
+        connection.execute(
+            text(f"SELECT 1 FROM tsuzuki_job_runs WHERE id = {ours[0].id} FOR UPDATE")
+        )
         reported, ended = in_background(write).result(30)
     assert reported == ended == {run.id for run in ours[1:]}

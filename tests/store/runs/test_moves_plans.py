@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 from support.dialects import only_on_postgresql
 from support.factories import WORKER, add_job, add_worker, new_run, take_lead
 from support.query_plans import Sent, generic_ways_to, last_sent, ways_to
-from tsuzuki.model.run import RunRef, Started
+from tsuzuki.model.run import RunRef, StartedRun
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Reason, RunState
 from tsuzuki.store.leadership import Term
@@ -19,22 +19,22 @@ from tsuzuki.store.sql.database import Database
 
 FINISHED = 20_000
 BY_KEY = {
-    "sqlite": "SEARCH job_runs USING INTEGER PRIMARY KEY (rowid=?)",
-    "postgresql": "Index Scan using pk_job_runs",
+    "sqlite": "SEARCH tsuzuki_job_runs USING INTEGER PRIMARY KEY (rowid=?)",
+    "postgresql": "Index Scan using tsuzuki_pk_job_runs",
 }
 
-Batch = Callable[[Connection, Term, list[Started]], object]
+Batch = Callable[[Connection, Term, list[StartedRun]], object]
 
 SHAPES = [(1, 1), (10, 1), (500, 1), (10, 2), (500, 2)]
 """How many runs, and in how many versions: what varies from row to row decides how a statement is written."""
 
 
-def refs(batch: list[Started]) -> list[RunRef]:
+def refs(batch: list[StartedRun]) -> list[RunRef]:
     return [RunRef(id=run.id, version=run.version) for run in batch]
 
 
-def started(ids: list[int], versions: int) -> list[Started]:
-    return [Started(id=run_id, version=1 + run_id % versions, epoch=1) for run_id in ids]
+def started(ids: list[int], versions: int) -> list[StartedRun]:
+    return [StartedRun(id=run_id, version=1 + run_id % versions, epoch=1) for run_id in ids]
 
 
 BATCHES: dict[str, Batch] = {
@@ -94,7 +94,7 @@ def fill(database: Database, job_id: int) -> None:
     with database.write() as connection:
         connection.execute(
             text(
-                "INSERT INTO job_runs (job_definition_id, state, version, trigger, scheduled_for,"
+                "INSERT INTO tsuzuki_job_runs (job_definition_id, state, version, trigger, scheduled_for,"
                 " priority, arguments, attempt, retries_used, created_at)"
                 f" {numbers} SELECT {job_id}, 'PENDING', 1, 'manual', {moment}, 0, '{{}}', 1, 0,"
                 f" {moment} FROM n"
@@ -102,14 +102,14 @@ def fill(database: Database, job_id: int) -> None:
         )
         connection.execute(
             text(
-                "UPDATE job_runs SET state = 'RUNNING', version = 3, assigned_worker_id = 'w',"
+                "UPDATE tsuzuki_job_runs SET state = 'RUNNING', version = 3, assigned_worker_id = 'w',"
                 f" assigned_at = {moment}, started_at = {moment}, leader_epoch = 1,"
                 f" moved_at = {moment}, moved_as = 'leader', moved_by = 'me', moved_epoch = 1"
             )
         )
         connection.execute(
             text(
-                "UPDATE job_runs SET state = 'SUCCEEDED', version = 4,"
+                "UPDATE tsuzuki_job_runs SET state = 'SUCCEEDED', version = 4,"
                 f" finished_at = {moment}, moved_at = {moment}, moved_as = 'worker'"
             )
         )
@@ -121,7 +121,9 @@ def crowded(request: pytest.FixtureRequest, live_database: Database) -> Database
     job_id = add_job(live_database)
     if not live_database.is_sqlite:
         with live_database.write() as connection:
-            connection.execute(text("ALTER TABLE job_runs SET (autovacuum_enabled = false)"))
+            connection.execute(
+                text("ALTER TABLE tsuzuki_job_runs SET (autovacuum_enabled = false)")
+            )
     if request.param == "from an empty table":
         analyze(live_database)
     fill(live_database, job_id)
@@ -134,7 +136,7 @@ def prepared(database: Database, count: int) -> tuple[Term, list[int]]:
     term = take_lead(database)
     add_worker(database)
     with database.write() as connection:
-        (job_id,) = connection.execute(text("SELECT id FROM job_definitions")).scalars()
+        (job_id,) = connection.execute(text("SELECT id FROM tsuzuki_job_definitions")).scalars()
         created = runs.create(connection, [new_run(database, job_id) for _ in range(count)])
     return term, [run_id for run_id in created if run_id is not None]
 
@@ -146,7 +148,7 @@ def test_every_batch_finds_its_runs_by_their_key(crowded: Database) -> None:
         with crowded.write() as connection:
             with last_sent(connection) as sent:
                 batch(connection, term, started(ids[:count], versions))
-            ways = ways_to(connection, "job_runs", sent[-1])
+            ways = ways_to(connection, "tsuzuki_job_runs", sent[-1])
             assert ways, name
             assert set(ways) == {BY_KEY[dialect]}, (name, count, versions, ways)
 
@@ -158,14 +160,14 @@ def test_a_plan_that_is_kept_for_any_values_goes_by_the_key_too(crowded: Databas
         with crowded.write() as connection:
             with last_sent(connection) as sent:
                 batch(connection, term, started(ids, versions))
-            ways = generic_ways_to(connection, "job_runs", sent[-1])
+            ways = generic_ways_to(connection, "tsuzuki_job_runs", sent[-1])
             assert ways, name
             assert set(ways) == {BY_KEY["postgresql"]}, (name, versions, ways)
 
 
 IN_ORDER = {
-    "sqlite": "SCAN job_runs USING INDEX ix_job_runs_due",
-    "postgresql": "Index Scan using ix_job_runs_due",
+    "sqlite": "SCAN tsuzuki_job_runs USING INDEX tsuzuki_ix_job_runs_due",
+    "postgresql": "Index Scan using tsuzuki_ix_job_runs_due",
 }
 
 
@@ -175,43 +177,43 @@ def test_what_waits_is_read_along_the_index_that_has_it_in_order(crowded: Databa
     with crowded.read() as connection:
         with last_sent(connection) as sent:
             assert len(queue.due_runs(connection, limit=500)) == 500
-        assert ways_to(connection, "job_runs", sent[-1]) == [in_order]
+        assert ways_to(connection, "tsuzuki_job_runs", sent[-1]) == [in_order]
         with last_sent(connection) as sent:
             found = capacity.load_with_first_due(connection, heard_within_seconds=4)
             assert found.due is not None
-        assert in_order in ways_to(connection, "job_runs", sent[-1])
+        assert in_order in ways_to(connection, "tsuzuki_job_runs", sent[-1])
 
 
 BY_STATE: dict[str, tuple[Callable[[Connection], object], str]] = {
     "what is assigned to a worker": (
         lambda c: ownership.assigned_to_worker(c, worker_id=WORKER, limit=10),
-        "ix_job_runs_assigned_worker_id_state",
+        "tsuzuki_ix_job_runs_assigned_worker_id_state",
     ),
     "what a worker runs": (
         lambda c: ownership.running_on_worker(c, worker_id=WORKER),
-        "ix_job_runs_assigned_worker_id_state",
+        "tsuzuki_ix_job_runs_assigned_worker_id_state",
     ),
     "what needs rescue": (
         lambda c: rescue.lost(c, silent_after_seconds=1),
-        "ix_job_runs_assigned_worker_id_state",
+        "tsuzuki_ix_job_runs_assigned_worker_id_state",
     ),
     "what was assigned and not started": (
         lambda c: rescue.stale_assignments(c, reassign_after_seconds=1, silent_after_seconds=1),
-        "ix_job_runs_assigned_worker_id_state",
+        "tsuzuki_ix_job_runs_assigned_worker_id_state",
     ),
-    "what all workers hold": (capacity.held_runs, "ix_job_runs_assigned_worker_id_state"),
+    "what all workers hold": (capacity.held_runs, "tsuzuki_ix_job_runs_assigned_worker_id_state"),
     "what is running": (
         lambda c: runs.find(c, RunFilter(states=frozenset({RunState.RUNNING}))),
-        "ix_job_runs_assigned_worker_id_state",
+        "tsuzuki_ix_job_runs_assigned_worker_id_state",
     ),
     "what was orphaned too often": (
         lambda c: rescue.orphans_at_limit(c, max_orphans=5),
-        "ix_job_runs_state_scheduled_for",
+        "tsuzuki_ix_job_runs_state_scheduled_for",
     ),
-    "when the next is due": (queue.next_due_at, "ix_job_runs_state_scheduled_for"),
+    "when the next is due": (queue.next_due_at, "tsuzuki_ix_job_runs_state_scheduled_for"),
     "what ended badly": (
         lambda c: runs.find(c, RunFilter(states=frozenset({RunState.FAILED}))),
-        "ix_job_runs_ended_badly",
+        "tsuzuki_ix_job_runs_ended_badly",
     ),
 }
 
@@ -222,7 +224,7 @@ def test_the_few_are_looked_for_where_only_they_are(crowded: Database) -> None:
         for what, (look, index) in BY_STATE.items():
             with last_sent(connection) as sent:
                 look(connection)
-            ways = ways_to(connection, "job_runs", sent[-1])
+            ways = ways_to(connection, "tsuzuki_job_runs", sent[-1])
             assert ways, what
             assert all(index in way for way in ways), (what, ways)
 
@@ -230,32 +232,32 @@ def test_the_few_are_looked_for_where_only_they_are(crowded: Database) -> None:
 MOMENT = "'2030-01-01T00:00:00.000000Z'"
 AS_DESIGNED: dict[str, tuple[str, str]] = {
     "what is due": (
-        f"SELECT id FROM job_runs WHERE state = 'PENDING' AND scheduled_for <= {MOMENT}",
-        "ix_job_runs_state_scheduled_for",
+        f"SELECT id FROM tsuzuki_job_runs WHERE state = 'PENDING' AND scheduled_for <= {MOMENT}",
+        "tsuzuki_ix_job_runs_state_scheduled_for",
     ),
     "what is due first": (
-        f"SELECT id FROM job_runs WHERE state = 'PENDING' AND scheduled_for <= {MOMENT}"
+        f"SELECT id FROM tsuzuki_job_runs WHERE state = 'PENDING' AND scheduled_for <= {MOMENT}"
         " ORDER BY scheduled_for LIMIT 100",
-        "ix_job_runs_state_scheduled_for",
+        "tsuzuki_ix_job_runs_state_scheduled_for",
     ),
     "what a worker runs": (
-        "SELECT id FROM job_runs WHERE assigned_worker_id = 'w' AND state = 'RUNNING'",
-        "ix_job_runs_assigned_worker_id_state",
+        "SELECT id FROM tsuzuki_job_runs WHERE assigned_worker_id = 'w' AND state = 'RUNNING'",
+        "tsuzuki_ix_job_runs_assigned_worker_id_state",
     ),
     "what a worker holds": (
-        "SELECT id FROM job_runs WHERE assigned_worker_id = 'w'"
+        "SELECT id FROM tsuzuki_job_runs WHERE assigned_worker_id = 'w'"
         " AND state IN ('ASSIGNED', 'RUNNING')",
-        "ix_job_runs_assigned_worker_id_state",
+        "tsuzuki_ix_job_runs_assigned_worker_id_state",
     ),
     "recent history": (
-        "SELECT id FROM job_runs WHERE finished_at IS NOT NULL ORDER BY created_at DESC LIMIT 20",
-        "ix_job_runs_created_at",
+        "SELECT id FROM tsuzuki_job_runs WHERE finished_at IS NOT NULL ORDER BY created_at DESC LIMIT 20",
+        "tsuzuki_ix_job_runs_created_at",
     ),
 }
 ONLY_ON_SQLITE = {
     "recent history, with what has not ended": (
-        "SELECT id FROM job_runs ORDER BY created_at DESC LIMIT 20",
-        "ix_job_runs_created_at",
+        "SELECT id FROM tsuzuki_job_runs ORDER BY created_at DESC LIMIT 20",
+        "tsuzuki_ix_job_runs_created_at",
     ),
 }
 
@@ -265,6 +267,6 @@ def test_queries_in_the_words_of_the_design_use_its_indexes(crowded: Database) -
     queries = AS_DESIGNED | (ONLY_ON_SQLITE if crowded.is_sqlite else {})
     with crowded.read() as connection:
         for what, (query, index) in queries.items():
-            ways = ways_to(connection, "job_runs", Sent(query, ()))
+            ways = ways_to(connection, "tsuzuki_job_runs", Sent(query, ()))
             assert len(ways) == 1, (what, ways)
             assert index in ways[0], (what, ways)

@@ -28,7 +28,7 @@ from sqlalchemy import Connection, select
 from support.factories import add_job, add_worker, depose_and_take, new_run, spec
 from support.moving_clock import MovingClock
 from support.run_model import RunModel, off_by
-from tsuzuki.model.run import RunRef, Started
+from tsuzuki.model.run import RunRef, StartedRun
 from tsuzuki.model.states import FINAL_STATES, LIVE_STATES, MOVES, Actor, Reason, RunState, may_move
 from tsuzuki.store import workers
 from tsuzuki.store.leadership import Term
@@ -292,10 +292,11 @@ class Lives(RuleBasedStateMachine):
         for life in took:
             life.epoch = self.terms[-1].epoch
 
-    def started(self, refs: list[RunRef], epoch_off: int) -> list[Started]:
+    def started(self, refs: list[RunRef], epoch_off: int) -> list[StartedRun]:
         known = [(ref, self.lives.get(ref.id, RunModel()).epoch or 0) for ref in refs]
         return [
-            Started(id=ref.id, version=ref.version, epoch=epoch + epoch_off) for ref, epoch in known
+            StartedRun(id=ref.id, version=ref.version, epoch=epoch + epoch_off)
+            for ref, epoch in known
         ]
 
     @precondition(lambda self: self.count(S.RUNNING))

@@ -17,7 +17,7 @@ from support.factories import (
 from support.moving_clock import MovingClock
 from support.run_counts import count_by_state, count_live
 from support.threads import in_background
-from tsuzuki.model.run import RunRef, Started
+from tsuzuki.model.run import RunRef, StartedRun
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import LIVE_STATES, RunState
 from tsuzuki.store.leadership import Term
@@ -32,12 +32,12 @@ def term(database: Database) -> Term:
     return take_lead(database)
 
 
-def running(database: Database, term: Term, state: RunState = RunState.RUNNING) -> Started:
+def running(database: Database, term: Term, state: RunState = RunState.RUNNING) -> StartedRun:
     run = run_in_state(database, state, term)
-    return Started(id=run.id, version=run.version, epoch=term.epoch)
+    return StartedRun(id=run.id, version=run.version, epoch=term.epoch)
 
 
-def is_ours(database: Database, run: Started, worker_id: str = WORKER) -> bool:
+def is_ours(database: Database, run: StartedRun, worker_id: str = WORKER) -> bool:
     """What all four questions say; they must say the same."""
     with database.write() as connection:
         report = ProgressReport(run=run, processed=1, total=2, number=1)
@@ -55,10 +55,10 @@ def test_a_run_is_ours_while_nothing_about_it_changed(database: Database, term: 
     run = running(database, term)
     assert is_ours(database, run)
     assert not is_ours(database, run, "ada")
-    assert not is_ours(database, Started(id=run.id, version=run.version + 1, epoch=run.epoch))
-    assert not is_ours(database, Started(id=run.id, version=run.version - 1, epoch=run.epoch))
-    assert not is_ours(database, Started(id=run.id, version=run.version, epoch=run.epoch + 1))
-    assert not is_ours(database, Started(id=4711, version=1, epoch=1))
+    assert not is_ours(database, StartedRun(id=run.id, version=run.version + 1, epoch=run.epoch))
+    assert not is_ours(database, StartedRun(id=run.id, version=run.version - 1, epoch=run.epoch))
+    assert not is_ours(database, StartedRun(id=run.id, version=run.version, epoch=run.epoch + 1))
+    assert not is_ours(database, StartedRun(id=4711, version=1, epoch=1))
 
 
 @pytest.mark.parametrize("state", sorted(set(RunState) - {RunState.RUNNING}))

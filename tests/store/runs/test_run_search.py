@@ -136,7 +136,7 @@ def test_a_page_of_one_value_passes_none_of_its_newer_and_older_runs(
     add_many_runs(database, COUNT)
     with database.read() as connection:
         sent = statements_of(connection, filter_of(name, before_id=COUNT - 5))
-        along = [one for one in sent if "job_runs.id DESC" in one.statement]
+        along = [one for one in sent if "tsuzuki_job_runs.id DESC" in one.statement]
         assert along
         is_sqlite = connection.dialect.name == "sqlite"
         if not is_sqlite:
@@ -215,10 +215,19 @@ def statements_of(connection: Connection, wanted: RunFilter) -> list[Sent]:
         run_search.search(connection, wanted)
         run_search.count(connection, wanted, at_most=50_000)
     # The last statement of a search reads whole rows by their ids.
-    return [one for one in sent if "FROM job_runs" in one.statement and "JOIN" not in one.statement]
+    return [
+        one
+        for one in sent
+        if "FROM tsuzuki_job_runs" in one.statement and "JOIN" not in one.statement
+    ]
 
 
 def refused(plan: str, statement: str) -> bool:
     """A small set is sorted: it is known to be small, and says so by `id + …`."""
-    words = ["Seq Scan on job_runs", "SCAN job_runs\n", "Sort", "USE TEMP B-TREE FOR ORDER BY"]
-    return "job_runs.id + " not in statement and any(word in plan for word in words)
+    words = [
+        "Seq Scan on tsuzuki_job_runs",
+        "SCAN tsuzuki_job_runs\n",
+        "Sort",
+        "USE TEMP B-TREE FOR ORDER BY",
+    ]
+    return "tsuzuki_job_runs.id + " not in statement and any(word in plan for word in words)

@@ -231,7 +231,7 @@ def test_nothing_is_created_once_the_term_is_over(database: Database) -> None:
 def test_a_batch_with_a_bad_row_is_not_created_at_all(database: Database) -> None:
     job_id = add_job(database)
     wanted = [new_run(database, job_id), new_run(database, job_id, attempt=0)]
-    with pytest.raises(Exception, match="ck_job_runs"):
+    with pytest.raises(Exception, match="tsuzuki_ck_job_runs"):
         create(database, wanted)
     with database.read() as connection:
         assert runs.find(connection, RunFilter()) == []

@@ -45,35 +45,35 @@ SETUP_CODE = {**MADE, "id": 1, "code_hash": HASH, "expires_at": LATER}
 OWNER_LINK = {**MADE, "link_hash": HASH, "expires_at": LATER}
 
 IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
-    "ck_users_role": [(users, {**USER, "role": "owner"})],
-    "ck_users_name": [
+    "tsuzuki_ck_users_role": [(users, {**USER, "role": "owner"})],
+    "tsuzuki_ck_users_name": [
         (users, {**USER, "name": ""}),
         (users, {**USER, "name": "x" * 101}),
         (users, {**USER, "name": "Ada"}),
     ],
-    "ck_users_password_hash": [(users, {**USER, "password_hash": ""})],
-    "ck_api_tokens_role": [(api_tokens, {**TOKEN, "role": "owner"})],
-    "ck_api_tokens_name": [
+    "tsuzuki_ck_users_password_hash": [(users, {**USER, "password_hash": ""})],
+    "tsuzuki_ck_api_tokens_role": [(api_tokens, {**TOKEN, "role": "owner"})],
+    "tsuzuki_ck_api_tokens_name": [
         (api_tokens, {**TOKEN, "name": ""}),
         (api_tokens, {**TOKEN, "name": "x" * 101}),
     ],
-    "ck_api_tokens_secret_hash": [(api_tokens, {**TOKEN, "secret_hash": "tsz_secret"})],
-    "ck_api_tokens_expires_at": [(api_tokens, {**TOKEN, "expires_at": MOMENT})],
-    "ck_api_tokens_revoked": [
+    "tsuzuki_ck_api_tokens_secret_hash": [(api_tokens, {**TOKEN, "secret_hash": "tsz_secret"})],
+    "tsuzuki_ck_api_tokens_expires_at": [(api_tokens, {**TOKEN, "expires_at": MOMENT})],
+    "tsuzuki_ck_api_tokens_revoked": [
         (api_tokens, {**TOKEN, "revoked_at": MOMENT}),
         (api_tokens, {**TOKEN, "revoked_by": "cli:ada"}),
     ],
-    "ck_user_sessions_secret_hash": [(user_sessions, {**SESSION, "secret_hash": "secret"})],
-    "ck_user_sessions_expires_at": [(user_sessions, {**SESSION, "expires_at": MOMENT})],
-    "ck_sign_in_attempts_key_hash": [(sign_in_attempts, {**ATTEMPTS, "key_hash": "ada"})],
-    "ck_sign_in_attempts_attempts": [(sign_in_attempts, {**ATTEMPTS, "attempts": 0})],
-    "ck_setup_codes_single": [(setup_codes, {**SETUP_CODE, "id": 2})],
-    "ck_setup_codes_code_hash": [(setup_codes, {**SETUP_CODE, "code_hash": "ABCDE"})],
-    "ck_owner_links_link_hash": [(owner_links, {**OWNER_LINK, "link_hash": "secret"})],
-    "ck_owner_links_session_hash": [
+    "tsuzuki_ck_user_sessions_secret_hash": [(user_sessions, {**SESSION, "secret_hash": "secret"})],
+    "tsuzuki_ck_user_sessions_expires_at": [(user_sessions, {**SESSION, "expires_at": MOMENT})],
+    "tsuzuki_ck_sign_in_attempts_key_hash": [(sign_in_attempts, {**ATTEMPTS, "key_hash": "ada"})],
+    "tsuzuki_ck_sign_in_attempts_attempts": [(sign_in_attempts, {**ATTEMPTS, "attempts": 0})],
+    "tsuzuki_ck_setup_codes_single": [(setup_codes, {**SETUP_CODE, "id": 2})],
+    "tsuzuki_ck_setup_codes_code_hash": [(setup_codes, {**SETUP_CODE, "code_hash": "ABCDE"})],
+    "tsuzuki_ck_owner_links_link_hash": [(owner_links, {**OWNER_LINK, "link_hash": "secret"})],
+    "tsuzuki_ck_owner_links_session_hash": [
         (owner_links, {**OWNER_LINK, "opened_at": MOMENT, "session_hash": "owner.secret"})
     ],
-    "ck_owner_links_opened": [
+    "tsuzuki_ck_owner_links_opened": [
         (owner_links, {**OWNER_LINK, "opened_at": MOMENT}),
         (owner_links, {**OWNER_LINK, "session_hash": HASH}),
     ],

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Table
 
 from support.raw_statements import MOMENT
-from tsuzuki.store.schema.failure_tables import failure_groups
+from tsuzuki.store.schema.history_tables import failure_groups
 
 GROUP = {"id": "0123456789abcdef", "signature": "handler_failed: it broke"}
 ACKNOWLEDGED = {
@@ -15,7 +15,7 @@ ACKNOWLEDGED = {
 }
 
 IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
-    "ck_failure_groups_acknowledged": [
+    "tsuzuki_ck_failure_groups_acknowledged": [
         (failure_groups, {**GROUP, **ACKNOWLEDGED, missing: None}) for missing in ACKNOWLEDGED
     ],
 }

@@ -10,13 +10,14 @@ from support import raw_statements
 from support.factories import add_job
 from support.raw_statements import COLUMNS_OF_STATE, MOMENT, WORKER_ID
 from tsuzuki.model.states import RunState
-from tsuzuki.store.schema.api_tables import api_requests
-from tsuzuki.store.schema.bulk_tables import bulk_action_runs, bulk_actions
-from tsuzuki.store.schema.cancel_tables import run_cancel_requests
-from tsuzuki.store.schema.history_tables import pruned_history
-from tsuzuki.store.schema.rollup_tables import run_hours, run_hours_progress
+from tsuzuki.store.schema.access_tables import api_requests, saved_views
+from tsuzuki.store.schema.history_tables import pruned_history, run_hours, run_hours_progress
+from tsuzuki.store.schema.operation_tables import (
+    bulk_action_runs,
+    bulk_actions,
+    run_cancel_requests,
+)
 from tsuzuki.store.schema.tables import job_definitions, job_runs, leadership, metadata, workers
-from tsuzuki.store.schema.view_tables import saved_views
 from tsuzuki.store.sql.database import Database
 
 CANCEL_REQUEST = {
@@ -105,138 +106,144 @@ S = RunState
 CONFIRMING = {"continuation_state": "CONFIRMING", "continuation_check_deadline_at": MOMENT}
 
 IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
-    "ck_job_definitions_source": [(job_definitions, {**JOB, "source": "thin air"})],
-    "ck_job_definitions_misfire": [(job_definitions, {**JOB, "misfire": "perhaps"})],
-    "ck_job_definitions_concurrency_policy": [
+    "tsuzuki_ck_job_definitions_source": [(job_definitions, {**JOB, "source": "thin air"})],
+    "tsuzuki_ck_job_definitions_misfire": [(job_definitions, {**JOB, "misfire": "perhaps"})],
+    "tsuzuki_ck_job_definitions_concurrency_policy": [
         (job_definitions, {**JOB, "concurrency_policy": "perhaps"})
     ],
-    "ck_job_definitions_name": [
+    "tsuzuki_ck_job_definitions_name": [
         (job_definitions, {**JOB, "name": ""}),
         (job_definitions, {**JOB, "name": "x" * 101}),
     ],
-    "ck_job_definitions_version": [(job_definitions, {**JOB, "version": 0})],
-    "ck_job_definitions_catchup_window_seconds": [
+    "tsuzuki_ck_job_definitions_version": [(job_definitions, {**JOB, "version": 0})],
+    "tsuzuki_ck_job_definitions_catchup_window_seconds": [
         (job_definitions, {**JOB, "catchup_window_seconds": -0.1})
     ],
-    "ck_job_definitions_spread_seconds": [(job_definitions, {**JOB, "spread_seconds": -0.1})],
-    "ck_job_definitions_max_concurrent": [(job_definitions, {**JOB, "max_concurrent": 0})],
-    "ck_job_definitions_max_concurrent_per_key": [
+    "tsuzuki_ck_job_definitions_spread_seconds": [
+        (job_definitions, {**JOB, "spread_seconds": -0.1})
+    ],
+    "tsuzuki_ck_job_definitions_max_concurrent": [(job_definitions, {**JOB, "max_concurrent": 0})],
+    "tsuzuki_ck_job_definitions_max_concurrent_per_key": [
         (job_definitions, {**JOB, "max_concurrent_per_key": 0})
     ],
-    "ck_job_definitions_timeout_seconds": [(job_definitions, {**JOB, "timeout_seconds": 0.0})],
-    "ck_job_definitions_priority": [
+    "tsuzuki_ck_job_definitions_timeout_seconds": [
+        (job_definitions, {**JOB, "timeout_seconds": 0.0})
+    ],
+    "tsuzuki_ck_job_definitions_priority": [
         (job_definitions, {**JOB, "priority": -1001}),
         (job_definitions, {**JOB, "priority": 1001}),
     ],
-    "ck_job_runs_state": [(job_runs, {**RUN, "state": "LOST"})],
-    "ck_job_runs_trigger": [(job_runs, run_row(S.PENDING, trigger="magic"))],
-    "ck_job_runs_reason": [(job_runs, run_row(S.PENDING, reason="whim"))],
-    "ck_job_runs_moved_as": [(job_runs, run_row(S.PENDING, moved_as="unknown"))],
-    "ck_job_runs_continuation_state": [
+    "tsuzuki_ck_job_runs_state": [(job_runs, {**RUN, "state": "LOST"})],
+    "tsuzuki_ck_job_runs_trigger": [(job_runs, run_row(S.PENDING, trigger="magic"))],
+    "tsuzuki_ck_job_runs_reason": [(job_runs, run_row(S.PENDING, reason="whim"))],
+    "tsuzuki_ck_job_runs_moved_as": [(job_runs, run_row(S.PENDING, moved_as="unknown"))],
+    "tsuzuki_ck_job_runs_continuation_state": [
         (job_runs, run_row(S.RUNNING, continuation_state="PERHAPS"))
     ],
-    "ck_job_runs_version": [(job_runs, run_row(S.PENDING, version=0))],
-    "ck_job_runs_attempt": [(job_runs, run_row(S.PENDING, attempt=0, retries_used=-1))],
-    "ck_job_runs_retries_used": [
+    "tsuzuki_ck_job_runs_version": [(job_runs, run_row(S.PENDING, version=0))],
+    "tsuzuki_ck_job_runs_attempt": [(job_runs, run_row(S.PENDING, attempt=0, retries_used=-1))],
+    "tsuzuki_ck_job_runs_retries_used": [
         (job_runs, run_row(S.PENDING, retries_used=-1)),
         (job_runs, run_row(S.PENDING, attempt=2, retries_used=2)),
     ],
-    "ck_job_runs_orphan_count": [(job_runs, run_row(S.PENDING, orphan_count=-1))],
-    "ck_job_runs_orphans_free": [(job_runs, run_row(S.PENDING, orphans_free=-1))],
-    "ck_job_runs_losses": [(job_runs, run_row(S.PENDING, losses=-1))],
-    "ck_job_runs_losses_free": [(job_runs, run_row(S.PENDING, losses_free=-1))],
-    "ck_job_runs_covers_ticks": [(job_runs, run_row(S.PENDING, covers_ticks=0))],
-    "ck_job_runs_progress": [
+    "tsuzuki_ck_job_runs_orphan_count": [(job_runs, run_row(S.PENDING, orphan_count=-1))],
+    "tsuzuki_ck_job_runs_orphans_free": [(job_runs, run_row(S.PENDING, orphans_free=-1))],
+    "tsuzuki_ck_job_runs_losses": [(job_runs, run_row(S.PENDING, losses=-1))],
+    "tsuzuki_ck_job_runs_losses_free": [(job_runs, run_row(S.PENDING, losses_free=-1))],
+    "tsuzuki_ck_job_runs_covers_ticks": [(job_runs, run_row(S.PENDING, covers_ticks=0))],
+    "tsuzuki_ck_job_runs_progress": [
         (job_runs, run_row(S.RUNNING, progress_processed=-1)),
         (job_runs, run_row(S.RUNNING, progress_total=-1)),
     ],
-    "ck_job_runs_pending": [
+    "tsuzuki_ck_job_runs_pending": [
         (job_runs, run_row(S.PENDING, assigned_worker_id=WORKER_ID)),
         (job_runs, run_row(S.PENDING, started_at=MOMENT)),
         (job_runs, run_row(S.PENDING, finished_at=MOMENT)),
     ],
-    "ck_job_runs_assigned": [
+    "tsuzuki_ck_job_runs_assigned": [
         (job_runs, run_row(S.ASSIGNED, assigned_worker_id=None)),
         (job_runs, run_row(S.ASSIGNED, assigned_at=None)),
         (job_runs, run_row(S.ASSIGNED, started_at=MOMENT)),
         (job_runs, run_row(S.ASSIGNED, finished_at=MOMENT)),
     ],
-    "ck_job_runs_running": [
+    "tsuzuki_ck_job_runs_running": [
         (job_runs, run_row(S.RUNNING, assigned_worker_id=None)),
         (job_runs, run_row(S.RUNNING, started_at=None)),
         (job_runs, run_row(S.RUNNING, leader_epoch=None)),
         (job_runs, run_row(S.RUNNING, finished_at=MOMENT)),
     ],
-    "ck_job_runs_orphaned": [
+    "tsuzuki_ck_job_runs_orphaned": [
         (job_runs, run_row(S.ORPHANED, orphan_count=0)),
         (job_runs, run_row(S.ORPHANED, started_at=MOMENT)),
         (job_runs, run_row(S.ORPHANED, finished_at=MOMENT)),
     ],
-    "ck_job_runs_executed": [
+    "tsuzuki_ck_job_runs_executed": [
         (job_runs, run_row(S.SUCCEEDED, started_at=None)),
         (job_runs, run_row(S.SUCCEEDED, finished_at=None)),
         (job_runs, run_row(S.TIMED_OUT, started_at=None)),
     ],
-    "ck_job_runs_ended_for_a_reason": [
+    "tsuzuki_ck_job_runs_ended_for_a_reason": [
         (job_runs, run_row(state, **{missing: None}))
         for state in (S.FAILED, S.CANCELED)
         for missing in ("reason", "finished_at")
     ],
-    "ck_job_runs_continuation": [
+    "tsuzuki_ck_job_runs_continuation": [
         (job_runs, run_row(S.RUNNING, continuation_state="CONFIRMING")),
         (job_runs, run_row(S.RUNNING, continuation_check_deadline_at=MOMENT)),
         (job_runs, run_row(S.ASSIGNED, **CONFIRMING)),
         (job_runs, run_row(S.SUCCEEDED, **CONFIRMING)),
     ],
-    "ck_workers_state": [(workers, {**WORKER, "state": "ASLEEP"})],
-    "ck_workers_detach_reason": [
+    "tsuzuki_ck_workers_state": [(workers, {**WORKER, "state": "ASLEEP"})],
+    "tsuzuki_ck_workers_detach_reason": [
         (workers, {**WORKER, "state": "DETACHED", "detach_reason": "whim"})
     ],
-    "ck_workers_capacity": [(workers, {**WORKER, "capacity": -1})],
-    "ck_workers_detached": [
+    "tsuzuki_ck_workers_capacity": [(workers, {**WORKER, "capacity": -1})],
+    "tsuzuki_ck_workers_detached": [
         (workers, {**WORKER, "state": "DETACHED"}),
         (workers, {**WORKER, "detach_reason": "silent"}),
     ],
-    "ck_bulk_actions_verb": [(bulk_actions, {**BULK, "verb": "delete"})],
-    "ck_bulk_actions_matched": [
+    "tsuzuki_ck_bulk_actions_verb": [(bulk_actions, {**BULK, "verb": "delete"})],
+    "tsuzuki_ck_bulk_actions_matched": [
         (bulk_actions, {**BULK, "matched": -1}),
         (bulk_actions, {**CONFIRMED, "done": -1}),
     ],
-    "ck_bulk_actions_position": [
+    "tsuzuki_ck_bulk_actions_position": [
         (bulk_actions, {**CONFIRMED, "position": 10}),
         (bulk_actions, {**CONFIRMED, "position": -1}),
     ],
-    "ck_bulk_actions_confirmed": [
+    "tsuzuki_ck_bulk_actions_confirmed": [
         (bulk_actions, {**BULK, "confirmed_at": MOMENT}),
         (bulk_actions, {**BULK, "run_id": 1}),
         (bulk_actions, {**BULK, "finished_at": MOMENT}),
         (bulk_actions, {**BULK, "stopped_at": MOMENT}),
         (bulk_actions, {**BULK, "done": 1}),
     ],
-    "ck_bulk_action_runs_result": [
+    "tsuzuki_ck_bulk_action_runs_result": [
         (bulk_action_runs, {**BULK_RUN, "result": "lost", "new_run_id": None})
     ],
-    "ck_bulk_action_runs_new_run_id": [
+    "tsuzuki_ck_bulk_action_runs_new_run_id": [
         (bulk_action_runs, {**BULK_RUN, "new_run_id": None}),
         (bulk_action_runs, {**BULK_RUN, "result": "canceled"}),
     ],
-    "ck_run_hours_outcome": [(run_hours, {**RUN_HOUR, "outcome": "RUNNING"})],
-    "ck_run_hours_bucket": [(run_hours, {**RUN_HOUR, "bucket": -1})],
-    "ck_run_hours_runs": [(run_hours, {**RUN_HOUR, "runs": 0})],
-    "ck_pruned_history_single": [(pruned_history, {"id": 2, "until": MOMENT})],
-    "ck_run_hours_progress_single": [(run_hours_progress, {"id": 2, "until": MOMENT})],
-    "ck_leadership_single": [(leadership, {**LEADERSHIP, "id": 2})],
-    "ck_leadership_epoch": [(leadership, {**LEADERSHIP, "epoch": -1})],
+    "tsuzuki_ck_run_hours_outcome": [(run_hours, {**RUN_HOUR, "outcome": "RUNNING"})],
+    "tsuzuki_ck_run_hours_bucket": [(run_hours, {**RUN_HOUR, "bucket": -1})],
+    "tsuzuki_ck_run_hours_runs": [(run_hours, {**RUN_HOUR, "runs": 0})],
+    "tsuzuki_ck_pruned_history_single": [(pruned_history, {"id": 2, "until": MOMENT})],
+    "tsuzuki_ck_run_hours_progress_single": [(run_hours_progress, {"id": 2, "until": MOMENT})],
+    "tsuzuki_ck_leadership_single": [(leadership, {**LEADERSHIP, "id": 2})],
+    "tsuzuki_ck_leadership_epoch": [(leadership, {**LEADERSHIP, "epoch": -1})],
     **access_rows.IMPOSSIBLE,
-    "ck_api_requests_answer": [
+    "tsuzuki_ck_api_requests_answer": [
         (api_requests, {**API_REQUEST, "status": 200}),
         (api_requests, {**API_REQUEST, "status": 200, "headers": {}}),
         (api_requests, {**API_REQUEST, "body": ""}),
     ],
-    "ck_run_cancel_requests_reason": [
+    "tsuzuki_ck_run_cancel_requests_reason": [
         (run_cancel_requests, {**CANCEL_REQUEST, "reason": "worker_lost"}),
     ],
-    "ck_saved_views_address": [(saved_views, {**SAVED_VIEW, "address": "https://example.org/"})],
+    "tsuzuki_ck_saved_views_address": [
+        (saved_views, {**SAVED_VIEW, "address": "https://example.org/"})
+    ],
     **failure_rows.IMPOSSIBLE,
 }
 

@@ -149,10 +149,10 @@ def test_a_finished_run_can_be_deleted_and_its_history_only_after_it(
 
 
 UPSERT = """
-    INSERT INTO job_runs (id, job_definition_id, state, version, trigger, scheduled_for, priority,
+    INSERT INTO tsuzuki_job_runs (id, job_definition_id, state, version, trigger, scheduled_for, priority,
         arguments, attempt, retries_used, created_at)
     SELECT id, job_definition_id, 'PENDING', 1, trigger, scheduled_for, priority, arguments, attempt,
-        retries_used, created_at FROM job_runs WHERE id = :run
+        retries_used, created_at FROM tsuzuki_job_runs WHERE id = :run
     ON CONFLICT (id) DO UPDATE SET state = 'PENDING', version = 1, assigned_worker_id = NULL,
         started_at = NULL, finished_at = NULL
 """
@@ -238,12 +238,12 @@ def test_leadership_stays_one_row(database: Database) -> None:
 @only_on_postgresql
 def test_truncate_is_refused(database: Database) -> None:
     for tables, words in [
-        ("job_runs", KEEP),
-        ("job_run_transitions", HISTORY),
-        ("audit_log", AUDIT),
-        ("leadership", EPOCH),
-        ("job_definitions", KEEP_JOB),
-        ("job_definitions, job_runs", KEEP_JOB),
+        ("tsuzuki_job_runs", KEEP),
+        ("tsuzuki_job_run_transitions", HISTORY),
+        ("tsuzuki_audit_log", AUDIT),
+        ("tsuzuki_leadership", EPOCH),
+        ("tsuzuki_job_definitions", KEEP_JOB),
+        ("tsuzuki_job_definitions, tsuzuki_job_runs", KEEP_JOB),
     ]:
         assert_refused(database, text(f"TRUNCATE {tables}"), words)
 
@@ -273,17 +273,20 @@ def test_replace_cannot_put_a_new_row_in_the_place_of_a_guarded_one(
         audit.record(connection, actor="me", action="x", object_type="y", object_id="z")
     for sql, words in [
         (
-            "REPLACE INTO job_runs (id, job_definition_id, state, version, trigger,"
+            "REPLACE INTO tsuzuki_job_runs (id, job_definition_id, state, version, trigger,"
             " scheduled_for, priority, arguments, attempt, retries_used, created_at)"
             f" VALUES ({run.id}, 1, 'PENDING', 1, 'manual', '', 0, '{{}}', 1, 0, '')",
             CREATED_PENDING,
         ),
         (
-            "REPLACE INTO job_run_transitions"
+            "REPLACE INTO tsuzuki_job_run_transitions"
             f" VALUES ({run.id}, {run.version}, 'RUNNING', 'SUCCEEDED', '', 'leader', '', 1, '', '', 9)",
             HISTORY,
         ),
-        ("REPLACE INTO leadership VALUES (1, 0, NULL, '', NULL, 10, 0)", EPOCH),
-        ("REPLACE INTO audit_log VALUES (1, '', 'unknown', 'x', 'y', 'z', NULL, NULL)", AUDIT),
+        ("REPLACE INTO tsuzuki_leadership VALUES (1, 0, NULL, '', NULL, 10, 0)", EPOCH),
+        (
+            "REPLACE INTO tsuzuki_audit_log VALUES (1, '', 'unknown', 'x', 'y', 'z', NULL, NULL)",
+            AUDIT,
+        ),
     ]:
         assert_refused(database, text(sql), words)

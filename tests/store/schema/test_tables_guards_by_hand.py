@@ -196,24 +196,24 @@ def test_an_event_keeps_its_key_and_stays_processed(database: Database, term: Te
 
 SIGNED_BY = "moved_at = :at, moved_as = :actor, moved_by = :by, moved_epoch = :epoch"
 BEFORE = {
-    "create": f"INSERT INTO job_runs ({raw_statements.RUN_COLUMNS})"
-    f" SELECT {raw_statements.COPIED_RUN} FROM job_runs WHERE id = :id ON CONFLICT DO NOTHING",
-    "assign": "UPDATE job_runs SET state = 'ASSIGNED', version = version + 1, attempt = CASE WHEN"
+    "create": f"INSERT INTO tsuzuki_job_runs ({raw_statements.RUN_COLUMNS})"
+    f" SELECT {raw_statements.COPIED_RUN} FROM tsuzuki_job_runs WHERE id = :id ON CONFLICT DO NOTHING",
+    "assign": "UPDATE tsuzuki_job_runs SET state = 'ASSIGNED', version = version + 1, attempt = CASE WHEN"
     " state = 'ORPHANED' THEN attempt + 1 ELSE attempt END, assigned_worker_id = 'host-1-aaaa',"
     f" assigned_at = :at, reason = NULL, {SIGNED_BY} WHERE id = :id",
-    "hand back": "UPDATE job_runs SET state = 'ORPHANED', version = version + 1, orphan_count ="
+    "hand back": "UPDATE tsuzuki_job_runs SET state = 'ORPHANED', version = version + 1, orphan_count ="
     f" orphan_count + 1, orphans_free = orphans_free + 1, reason = 'worker_shutdown', {SIGNED_BY}"
     " WHERE id = :id",
-    "assign and start": "UPDATE job_runs SET state = 'RUNNING', version = version + 2, attempt = CASE"
+    "assign and start": "UPDATE tsuzuki_job_runs SET state = 'RUNNING', version = version + 2, attempt = CASE"
     " WHEN state = 'ORPHANED' THEN attempt + 1 ELSE attempt END, assigned_worker_id = 'host-1-aaaa',"
-    " assigned_at = :at, reason = NULL, leader_epoch = (SELECT epoch FROM leadership WHERE id = 1),"
+    " assigned_at = :at, reason = NULL, leader_epoch = (SELECT epoch FROM tsuzuki_leadership WHERE id = 1),"
     f" started_at = :at, {SIGNED_BY} WHERE id = :id",
-    "report progress": "UPDATE job_runs SET progress_processed = 1, progress_total = 2,"
+    "report progress": "UPDATE tsuzuki_job_runs SET progress_processed = 1, progress_total = 2,"
     " progress_at = :at WHERE id = :id",
-    "finish": "UPDATE job_runs SET state = 'SUCCEEDED', version = version + 1, finished_at = :at,"
+    "finish": "UPDATE tsuzuki_job_runs SET state = 'SUCCEEDED', version = version + 1, finished_at = :at,"
     " continuation_state = 'NONE', continuation_check_deadline_at = NULL, reason = NULL, error = NULL,"
     f" result = NULL, {SIGNED_BY} WHERE id = :id",
-    "archive": "UPDATE job_runs SET log_ref = 'x' WHERE id = :id",
+    "archive": "UPDATE tsuzuki_job_runs SET log_ref = 'x' WHERE id = :id",
 }
 """What the version before the guards sends for one run, as far as columns and values go."""
 

@@ -62,16 +62,18 @@ def test_replace_does_not_delete_the_run_with_the_same_key_or_tick(
         moves.assign_and_start(connection, term=term, worker_id="host-1-aaaa", runs=[keyed, ticked])
     for run in (keyed, ticked):
         copy = (
-            f"INTO job_runs ({raw_statements.RUN_COLUMNS})"
-            f" SELECT {raw_statements.COPIED_RUN} FROM job_runs WHERE id = {run.id}"
+            f"INTO tsuzuki_job_runs ({raw_statements.RUN_COLUMNS})"
+            f" SELECT {raw_statements.COPIED_RUN} FROM tsuzuki_job_runs WHERE id = {run.id}"
         )
         for verb in ("INSERT OR REPLACE", "REPLACE"):
             assert refused_by(shell, f"{verb} {copy}").startswith(REPLACE)
-        assert refused_by(shell, f"INSERT {copy}").startswith("UNIQUE constraint failed: job_runs.")
+        assert refused_by(shell, f"INSERT {copy}").startswith(
+            "UNIQUE constraint failed: tsuzuki_job_runs."
+        )
         assert shell.execute(f"INSERT OR IGNORE {copy}").rowcount == 0
         assert shell.execute(f"INSERT {copy} ON CONFLICT DO NOTHING").rowcount == 0
         assert read_run(database, run.id).state is RunState.RUNNING
-    assert shell.execute("SELECT * FROM replace_checks").fetchall() == [(1, 0)]
+    assert shell.execute("SELECT * FROM tsuzuki_replace_checks").fetchall() == [(1, 0)]
 
 
 @only_on_sqlite
@@ -82,14 +84,16 @@ def test_update_or_replace_does_not_delete_another_run(
     first = create_run(database, job_id, idempotency_key="a", trigger=Trigger.TIME)
     at = read_run(database, first.id).scheduled_for
     second = create_run(database, job_id, idempotency_key="b")
-    tick = shell.execute(f"SELECT scheduled_for FROM job_runs WHERE id = {first.id}").fetchone()[0]
+    tick = shell.execute(
+        f"SELECT scheduled_for FROM tsuzuki_job_runs WHERE id = {first.id}"
+    ).fetchone()[0]
     for assignment in (
         "idempotency_key = 'a'",
         f"trigger = 'time', scheduled_for = '{tick}'",
         *(f"{name} = {first.id}" for name in ("id", "rowid", "oid", "_rowid_", '"RowId"')),
         f"rowid = {first.id}, log_ref = 'x'",
     ):
-        sql = f"UPDATE OR REPLACE job_runs SET {assignment} WHERE id = {second.id}"
+        sql = f"UPDATE OR REPLACE tsuzuki_job_runs SET {assignment} WHERE id = {second.id}"
         assert refused_by(shell, sql).startswith("tsuzuki: "), assignment
     assert read_run(database, first.id).scheduled_for == at
     assert read_run(database, second.id).idempotency_key == "b"
@@ -105,8 +109,8 @@ def test_replace_does_not_delete_a_job(database: Database, shell: sqlite3.Connec
     for name, values in (("id, name", f"{first}, 'third'"), ("name", "'first'")):
         for verb in ("INSERT OR REPLACE", "REPLACE"):
             sql = (
-                f"{verb} INTO job_definitions ({name}, {copied})"
-                f" SELECT {values}, {copied} FROM job_definitions WHERE id = {second}"
+                f"{verb} INTO tsuzuki_job_definitions ({name}, {copied})"
+                f" SELECT {values}, {copied} FROM tsuzuki_job_definitions WHERE id = {second}"
             )
             assert refused_by(shell, sql).startswith(REPLACE)
     for assignment, words in (
@@ -114,7 +118,7 @@ def test_replace_does_not_delete_a_job(database: Database, shell: sqlite3.Connec
         (f"id = {first}", KEEP_JOB),
         (f"rowid = {first}", KEEP_JOB),
     ):
-        sql = f"UPDATE OR REPLACE job_definitions SET {assignment} WHERE id = {second}"
+        sql = f"UPDATE OR REPLACE tsuzuki_job_definitions SET {assignment} WHERE id = {second}"
         assert refused_by(shell, sql).startswith(words)
     with database.read() as connection:
         assert [job.spec.name for job in jobs.find(connection)] == ["first", "second"]
@@ -130,8 +134,8 @@ def test_a_removed_job_does_not_come_back_in_the_place_of_another(
         assert job is not None
         jobs.remove(connection, job=job)
     add_job(database, spec("same"))
-    shell.execute(f"UPDATE job_definitions SET name = 'same' WHERE id = {removed}")
-    back = f"UPDATE OR REPLACE job_definitions SET deleted_at = NULL WHERE id = {removed}"
+    shell.execute(f"UPDATE tsuzuki_job_definitions SET name = 'same' WHERE id = {removed}")
+    back = f"UPDATE OR REPLACE tsuzuki_job_definitions SET deleted_at = NULL WHERE id = {removed}"
     assert refused_by(shell, back).startswith(REPLACE)
 
 
@@ -143,10 +147,10 @@ def test_replace_does_not_delete_an_event(database: Database, shell: sqlite3.Con
         ("event_type, payload, created_at, id", f"'x', '{{}}', '', {first}"),
     ):
         for verb in ("INSERT OR REPLACE", "REPLACE"):
-            sql = f"{verb} INTO events ({columns}) VALUES ({values})"
+            sql = f"{verb} INTO tsuzuki_events ({columns}) VALUES ({values})"
             assert refused_by(shell, sql).startswith(REPLACE)
     for assignment in ("dedupe_key = 'a'", "event_type = 'x'", f"id = {first}", f"rowid = {first}"):
-        sql = f"UPDATE OR REPLACE events SET {assignment} WHERE id = {second}"
+        sql = f"UPDATE OR REPLACE tsuzuki_events SET {assignment} WHERE id = {second}"
         assert refused_by(shell, sql).startswith(EVENT)
     with database.read() as connection:
         assert [event.id for event in events.find(connection)] == [second, first]
@@ -158,7 +162,7 @@ def test_or_ignore_does_not_move_a_run_without_history(
 ) -> None:
     run = run_in_state(database, RunState.PENDING, term)
     move = (
-        "UPDATE OR IGNORE job_runs SET state = 'CANCELED', version = 2, reason = 'operator',"
+        "UPDATE OR IGNORE tsuzuki_job_runs SET state = 'CANCELED', version = 2, reason = 'operator',"
         " finished_at = '2026', moved_as = 'operator', moved_by = 'me'"
     )
     assert refused_by(shell, f"{move} WHERE id = {run.id}").startswith(SIGNED)
@@ -169,10 +173,10 @@ def test_or_ignore_does_not_move_a_run_without_history(
 def test_the_row_by_which_replace_is_found_out_may_be_missing(
     database: Database, shell: sqlite3.Connection
 ) -> None:
-    shell.execute("DELETE FROM replace_checks")
+    shell.execute("DELETE FROM tsuzuki_replace_checks")
     emit_event(database, "a")
     emit_event(database, "a")
-    sql = "REPLACE INTO events (event_type, payload, created_at, dedupe_key) VALUES ('paid', '1', '', 'a')"
+    sql = "REPLACE INTO tsuzuki_events (event_type, payload, created_at, dedupe_key) VALUES ('paid', '1', '', 'a')"
     assert refused_by(shell, sql).startswith(REPLACE)
     with database.read() as connection:
         assert connection.execute(select(replace_checks)).all() == [(1, False)]

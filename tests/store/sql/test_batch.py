@@ -28,7 +28,11 @@ def create(database: Database, arguments: list[Any]) -> list[int]:
 
 def stored(database: Database, column: str) -> list[str]:
     with database.read() as connection:
-        return [*connection.execute(text(f"SELECT {column} FROM job_runs ORDER BY id")).scalars()]
+        return [
+            *connection.execute(
+                text(f"SELECT {column} FROM tsuzuki_job_runs ORDER BY id")
+            ).scalars()
+        ]
 
 
 def test_arguments_that_are_equal_in_python_are_stored_as_they_were_given(

@@ -26,7 +26,7 @@ from tsuzuki.store.sql.connection_pool import (
     ConnectionPool,
     pool_of,
 )
-from tsuzuki.store.sql.database import Database, Use, open_database
+from tsuzuki.store.sql.database import ConnectionUse, Database, open_database
 
 END_OUR_SESSIONS = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -84,7 +84,7 @@ def test_statements_reads_and_writes_share_one_connection(database: Database) ->
 
 def test_a_connection_that_is_opened_keeps_its_place(database: Database) -> None:
     pool = pool_of(database.engine)
-    with database.read(), pool.used_for(Use.UNBOUNDED):
+    with database.read(), pool.used_for(ConnectionUse.UNBOUNDED):
         pool._changed = changed = _SeenWhenFree(pool)
         with database.read() as connection:
             connection.execute(text("SELECT 1"))
@@ -101,7 +101,7 @@ def test_a_transaction_on_a_connection_that_was_used_for_single_statements_rolls
 
     def fail() -> None:
         with database.write() as connection:
-            connection.execute(text("DELETE FROM workers"))
+            connection.execute(text("DELETE FROM tsuzuki_workers"))
             raise KeyError
 
     with pytest.raises(KeyError):
@@ -201,11 +201,11 @@ def test_handlers_on_a_new_pool_leave_a_place_for_the_heartbeat(
     monkeypatch.setattr(connection_pool, "CONNECTIONS_MAX", 3)
     monkeypatch.setattr(connection_pool, "WAIT_SECONDS", 0.01)
     pool = pool_of(live_database.engine)
-    with pool.used_for(Use.UNBOUNDED):
+    with pool.used_for(ConnectionUse.UNBOUNDED):
         handlers = [pool.take() for _ in range(2)]
         with pytest.raises(PoolTimeout):
             pool.take()
-    with live_database.used_for(Use.VITAL):
+    with live_database.used_for(ConnectionUse.VITAL):
         assert beat(live_database) is not None
     for entry in handlers:
         pool.put_back(entry)
@@ -267,7 +267,7 @@ def test_a_transaction_of_a_handler_does_not_get_the_last_connection(
     monkeypatch.setattr(connection_pool, "WAIT_SECONDS", 0.01)
     with (
         pytest.raises(Unreachable, match="has no connection left"),
-        crowded.used_for(Use.UNBOUNDED),
+        crowded.used_for(ConnectionUse.UNBOUNDED),
         crowded.write(),
     ):
         pass
@@ -283,7 +283,7 @@ def test_a_heartbeat_is_served_before_others_that_wait(crowded: Database) -> Non
             served.append("ordinary")
 
     def vital() -> None:
-        with crowded.used_for(Use.VITAL), crowded.statement() as connection:
+        with crowded.used_for(ConnectionUse.VITAL), crowded.statement() as connection:
             workers.heartbeat(connection, WORKER)
             served.append("vital")
 

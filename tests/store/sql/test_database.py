@@ -185,7 +185,7 @@ def test_a_write_holds_the_file_from_its_first_moment_and_a_look_never_does(file
         closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as other,
     ):
         with database.read() as connection:
-            connection.execute(text("SELECT count(*) FROM job_runs"))
+            connection.execute(text("SELECT count(*) FROM tsuzuki_job_runs"))
             other.execute("BEGIN IMMEDIATE")
             other.execute("ROLLBACK")
         with database.write(), pytest.raises(sqlite3.OperationalError, match="locked"):

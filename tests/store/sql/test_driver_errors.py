@@ -233,7 +233,7 @@ def test_a_deadlock_is_named_and_not_called_no_answer(
     both_hold_one = threading.Barrier(2)
 
     def take(first: int, second: int) -> str:
-        touch = text("UPDATE job_definitions SET version = version + 1 WHERE id = :id")
+        touch = text("UPDATE tsuzuki_job_definitions SET version = version + 1 WHERE id = :id")
         try:
             with live_database.write() as connection:
                 connection.execute(touch, {"id": first})

@@ -94,7 +94,7 @@ def test_a_file_that_shows_as_damaged_because_it_was_replaced_is_told_as_replace
     database.path.write_bytes(b"x" * database.path.stat().st_size)
     database.write_ahead_log.unlink()
     with pytest.raises(DatabaseReplaced), database.write() as connection:
-        connection.execute(text("SELECT count(*) FROM job_runs"))
+        connection.execute(text("SELECT count(*) FROM tsuzuki_job_runs"))
 
 
 @only_on_sqlite

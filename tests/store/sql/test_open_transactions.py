@@ -13,7 +13,7 @@ from support.factories import add_job, spec
 from support.threads import in_background
 from tsuzuki.model.errors import UsageError
 from tsuzuki.store import jobs
-from tsuzuki.store.sql.connection_pool import Use, pool_of
+from tsuzuki.store.sql.connection_pool import ConnectionUse, pool_of
 from tsuzuki.store.sql.database import Connection, Database
 
 TIMEOUT_SECONDS = 60.0
@@ -32,7 +32,7 @@ async def write_and_await(
     database: Database, name: str, *, awaits: Callable[[], Awaitable[object]]
 ) -> None:
     """A transaction with an `await` in the middle, as in an endpoint of a web application."""
-    with database.used_for(Use.UNBOUNDED), database.write() as connection:
+    with database.used_for(ConnectionUse.UNBOUNDED), database.write() as connection:
         add(connection, name)
         await awaits()
         add(connection, f"{name}-2")
@@ -136,7 +136,7 @@ def test_what_connections_are_for_is_kept_apart_for_each_coroutine(database: Dat
         first, second, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
         async def one() -> None:
-            with pool.used_for(Use.UNBOUNDED):
+            with pool.used_for(ConnectionUse.UNBOUNDED):
                 first.set()
                 await second.wait()
                 seen["one"] = pool.use
@@ -145,7 +145,7 @@ def test_what_connections_are_for_is_kept_apart_for_each_coroutine(database: Dat
         async def two() -> None:
             await first.wait()
             seen["two before"] = pool.use
-            with pool.used_for(Use.VITAL):
+            with pool.used_for(ConnectionUse.VITAL):
                 second.set()
                 await ended.wait()
                 seen["two"] = pool.use
@@ -156,11 +156,11 @@ def test_what_connections_are_for_is_kept_apart_for_each_coroutine(database: Dat
 
     run(main())
     assert seen == {
-        "two before": Use.SHORT,
-        "one": Use.UNBOUNDED,
-        "two": Use.VITAL,
-        "two after": Use.SHORT,
-        "after": Use.SHORT,
+        "two before": ConnectionUse.SHORT,
+        "one": ConnectionUse.UNBOUNDED,
+        "two": ConnectionUse.VITAL,
+        "two after": ConnectionUse.SHORT,
+        "after": ConnectionUse.SHORT,
     }
 
 
@@ -180,13 +180,13 @@ def test_a_task_that_outlives_the_transaction_it_was_started_in_may_write(
             with database.write() as connection:
                 add(connection, "b")
 
-        with database.used_for(Use.UNBOUNDED), database.write() as connection:
+        with database.used_for(ConnectionUse.UNBOUNDED), database.write() as connection:
             add(connection, "a")
             later = asyncio.create_task(write_later())
             await asyncio.sleep(0)
         is_over.set()
         await later
-        assert uses == [Use.SHORT]
+        assert uses == [ConnectionUse.SHORT]
 
     run(main())
     assert sorted(names(database)) == ["a", "b"]

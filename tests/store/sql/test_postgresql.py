@@ -11,7 +11,7 @@ from support.databases import PostgresServer, database_name, opened
 from support.proxy import Proxy
 from support.waiting import wait_until
 from tsuzuki.model.errors import Unreachable
-from tsuzuki.store.sql.database import Use
+from tsuzuki.store.sql.database import ConnectionUse
 from tsuzuki.store.sql.postgresql import (
     IDLE_TRANSACTION_SECONDS,
     IDLE_TRANSACTION_UNBOUNDED_SECONDS,
@@ -59,9 +59,9 @@ def test_transactions_of_handlers_may_be_idle_for_longer_than_those_of_the_engin
 ) -> None:
     with opened(postgres.create(())) as database:
         for use, expected in (
-            (Use.SHORT, IDLE_TRANSACTION_SECONDS),
-            (Use.UNBOUNDED, IDLE_TRANSACTION_UNBOUNDED_SECONDS),
-            (Use.VITAL, IDLE_TRANSACTION_SECONDS),
+            (ConnectionUse.SHORT, IDLE_TRANSACTION_SECONDS),
+            (ConnectionUse.UNBOUNDED, IDLE_TRANSACTION_UNBOUNDED_SECONDS),
+            (ConnectionUse.VITAL, IDLE_TRANSACTION_SECONDS),
         ):
             with database.used_for(use), database.write() as connection:
                 seconds = text(f"SELECT extract(epoch FROM current_setting('{IDLE}')::interval)")

@@ -16,7 +16,7 @@ from support.factories import (
     take_lead,
 )
 from tsuzuki.model.errors import UsageError
-from tsuzuki.model.run import RunRef, Started
+from tsuzuki.model.run import RunRef, StartedRun
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.run_limits import RESULT_BYTES_MAX
 from tsuzuki.model.states import Reason, RunState
@@ -67,7 +67,7 @@ def term(database: Database) -> Term:
 
 
 def end(database: Database, term: Term, run: RunRef, **said: Any) -> frozenset[int]:
-    ours = Started(id=run.id, version=run.version, epoch=term.epoch)
+    ours = StartedRun(id=run.id, version=run.version, epoch=term.epoch)
     ending = RunEnd(run=ours, state=RunState.FAILED, reason=Reason.HANDLER_FAILED, **said)
     with database.write() as connection:
         return moves.finish(connection, worker_id=WORKER, ends=[ending])
@@ -102,7 +102,7 @@ def test_results_of_different_shapes_share_a_batch(database: Database, term: Ter
     found = [run_in_state(database, RunState.RUNNING, term) for _ in RESULTS]
     ends = [
         RunEnd(
-            run=Started(id=run.id, version=run.version, epoch=term.epoch),
+            run=StartedRun(id=run.id, version=run.version, epoch=term.epoch),
             state=RunState.SUCCEEDED,
             result=value,
         )

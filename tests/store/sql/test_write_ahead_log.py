@@ -29,7 +29,7 @@ def write_much(database: Database) -> None:
 def test_a_long_log_is_emptied_once_the_reader_has_gone(database: Database) -> None:
     with closing(sqlite3.connect(str(database.path), isolation_level=None)) as reader:
         reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM job_runs").fetchone()
+        reader.execute("SELECT count(*) FROM tsuzuki_job_runs").fetchone()
         write_much(database)
         before = database.wal_bytes
         database.shorten_wal()

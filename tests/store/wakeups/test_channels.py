@@ -7,10 +7,10 @@ import pytest
 
 from support.databases import opened
 from support.dialects import only_on_postgresql
-from tsuzuki.engine.role import Role
+from tsuzuki.engine.role import ProcessRole
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.wakeups import channels, listeners
-from tsuzuki.store.wakeups.channels import ALL_CHANNELS, NAMES_BYTES_MAX, Channel, messages
+from tsuzuki.store.wakeups.channels import ALL_CHANNELS, NAMES_BYTES_MAX, WakeupChannel, messages
 from tsuzuki.store.wakeups.listeners import Listener
 
 LOOKS = 30
@@ -42,8 +42,10 @@ def heard(listener: Listener) -> set[str]:
     raise AssertionError("nothing was heard")
 
 
-@pytest.mark.parametrize("audience", Channel)
-def test_an_audience_is_called(elsewhere: Database, listener: Listener, audience: Channel) -> None:
+@pytest.mark.parametrize("audience", WakeupChannel)
+def test_an_audience_is_called(
+    elsewhere: Database, listener: Listener, audience: WakeupChannel
+) -> None:
     call(elsewhere, audience)
     assert heard(listener) == {audience}
 
@@ -52,7 +54,7 @@ def test_workers_are_called_by_their_names_where_names_can_be_said(
     elsewhere: Database, listener: Listener
 ) -> None:
     call(elsewhere, "host-1-aa", "host-2-bb")
-    expected = {Channel.WORKERS.value} if elsewhere.is_sqlite else {"host-1-aa", "host-2-bb"}
+    expected = {WakeupChannel.WORKERS.value} if elsewhere.is_sqlite else {"host-1-aa", "host-2-bb"}
     assert heard(listener) == expected
 
 
@@ -60,43 +62,43 @@ def test_more_names_than_can_be_said_are_all_workers(
     elsewhere: Database, listener: Listener
 ) -> None:
     call(elsewhere, *(f"host-{number:050}" for number in range(NAMES_BYTES_MAX // 50)))
-    assert heard(listener) == {Channel.WORKERS}
+    assert heard(listener) == {WakeupChannel.WORKERS}
 
 
 @only_on_postgresql
 def test_a_process_that_only_works_is_not_woken_for_the_leader(
     live_database: Database, elsewhere: Database
 ) -> None:
-    channels = Role(lead=False).channels
+    channels = ProcessRole(lead=False).channels
     with closing(listeners.listen(live_database, channels)) as listener:
-        call(elsewhere, Channel.LEADER)
-        call(elsewhere, Channel.WORKERS)
-        assert heard(listener) == {Channel.WORKERS}
+        call(elsewhere, WakeupChannel.LEADER)
+        call(elsewhere, WakeupChannel.WORKERS)
+        assert heard(listener) == {WakeupChannel.WORKERS}
 
 
 def test_what_is_not_committed_is_not_said(elsewhere: Database, listener: Listener) -> None:
     def fail() -> None:
         with elsewhere.write() as connection:
-            channels.notify(connection, Channel.WORKERS)
+            channels.notify(connection, WakeupChannel.WORKERS)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    call(elsewhere, Channel.LEADER)
-    assert heard(listener) == {Channel.LEADER}
+    call(elsewhere, WakeupChannel.LEADER)
+    assert heard(listener) == {WakeupChannel.LEADER}
 
 
 @pytest.mark.parametrize(
     ("names", "said"),
     [
         ((), {}),
-        (ALL_CHANNELS, {Channel.LEADER: "", Channel.WORKERS: ""}),
-        (("b", "a", "b"), {Channel.WORKERS: "a b"}),
-        (("a", Channel.WORKERS), {Channel.WORKERS: ""}),
-        (("a", Channel.LEADER), {Channel.LEADER: "", Channel.WORKERS: "a"}),
+        (ALL_CHANNELS, {WakeupChannel.LEADER: "", WakeupChannel.WORKERS: ""}),
+        (("b", "a", "b"), {WakeupChannel.WORKERS: "a b"}),
+        (("a", WakeupChannel.WORKERS), {WakeupChannel.WORKERS: ""}),
+        (("a", WakeupChannel.LEADER), {WakeupChannel.LEADER: "", WakeupChannel.WORKERS: "a"}),
     ],
 )
 def test_names_are_said_on_as_few_channels_as_it_takes(
-    names: tuple[str, ...], said: dict[Channel, str]
+    names: tuple[str, ...], said: dict[WakeupChannel, str]
 ) -> None:
     assert messages(names) == said

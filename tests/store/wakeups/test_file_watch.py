@@ -11,7 +11,7 @@ from support.factories import WORKER, add_worker
 from tsuzuki.store import workers
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.wakeups import channels, listeners
-from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.wakeups.channels import WakeupChannel
 from tsuzuki.store.wakeups.file_watch import touch, watch
 from tsuzuki.store.wakeups.listeners import SqliteListener
 
@@ -68,12 +68,12 @@ def test_a_commit_wakes_when_it_is_visible(live_database: Database, database_url
         add_worker(elsewhere)  # Opening the log touches it, too.
         listener.wait(LONG_SECONDS)
         with elsewhere.write() as connection:
-            channels.notify(connection, Channel.LEADER)
+            channels.notify(connection, WakeupChannel.LEADER)
             assert not listener._watch.wait(0)
         assert listener._watch.wait(LONG_SECONDS)
         listener._watch.close()
         listener._watch = None
-        assert listener.wait(0) == {Channel.LEADER}
+        assert listener.wait(0) == {WakeupChannel.LEADER}
 
 
 def test_a_heartbeat_notifies_no_channel(live_database: Database, database_url: str) -> None:
@@ -83,8 +83,8 @@ def test_a_heartbeat_notifies_no_channel(live_database: Database, database_url: 
             workers.heartbeat(connection, WORKER)
         assert not listener.wait(LONG_SECONDS)
         with elsewhere.write() as connection:
-            channels.notify(connection, Channel.WORKERS)
-        heard: set[Channel] = set()
+            channels.notify(connection, WakeupChannel.WORKERS)
+        heard: set[WakeupChannel] = set()
         while not heard:
             heard.update(listener.wait(LONG_SECONDS))
-        assert heard == {Channel.WORKERS}
+        assert heard == {WakeupChannel.WORKERS}

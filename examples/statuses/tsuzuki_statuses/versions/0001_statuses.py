@@ -11,7 +11,7 @@ down_revision = None
 
 def upgrade():
     op.create_table(
-        "statuses_kept",
+        "tsuzuki_statuses_kept",
         sa.Column("job", sa.Text, primary_key=True),
         sa.Column("id", sa.Text, primary_key=True),
         sa.Column("run_id", sa.BigInteger, nullable=False),
@@ -20,7 +20,7 @@ def upgrade():
         sa.Column("content", sa.Text, nullable=False),
     )
     op.create_table(
-        "statuses_cursors",
+        "tsuzuki_statuses_cursors",
         sa.Column("job", sa.Text, primary_key=True),
         sa.Column("account", sa.Text, nullable=False),
         sa.Column("newest_id", sa.Text, nullable=False),

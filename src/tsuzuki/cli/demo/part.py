@@ -28,7 +28,7 @@ from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import NotFound
 
 if TYPE_CHECKING:
-    from tsuzuki.sandbox.ports import Server
+    from tsuzuki.sandbox.ports import LocalServer
     from tsuzuki.wiring.application import Application
 
 
@@ -53,7 +53,7 @@ class DemoServer:
     """Names its port: `{name}` in the texts of its `DemoPart`."""
 
     usual_port: int
-    make: "Callable[[int], Server]"
+    make: "Callable[[int], LocalServer]"
     """Returns the server for a port; it is not started yet."""
 
     each_minute: Callable[[], object] | None = None

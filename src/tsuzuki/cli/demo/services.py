@@ -11,7 +11,7 @@ from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import Conflict
 
 if TYPE_CHECKING:
-    from tsuzuki.sandbox.ports import Server
+    from tsuzuki.sandbox.ports import LocalServer
 
 MINUTE_SECONDS = 60.0
 
@@ -31,7 +31,7 @@ class DemoServices:
         self._minutes = threading.Thread(
             target=self._pass_minutes, name="demo-minutes", daemon=True
         )
-        self.servers: dict[str, Server] = {}
+        self.servers: dict[str, LocalServer] = {}
 
     @property
     def ports(self) -> dict[str, int]:
@@ -66,7 +66,7 @@ class DemoServices:
         while not self._clock.wait(self._stopped, MINUTE_SECONDS):
             self.tick()
 
-    def _started(self, one: DemoServer) -> "Server":
+    def _started(self, one: DemoServer) -> "LocalServer":
         from tsuzuki.sandbox.ports import PortTaken, start_on
 
         wanted = self._wanted.get(one.name)

@@ -27,18 +27,18 @@ CURSORS = [
 ]
 
 
-class CursorView(Protocol):
+class JobCursor(Protocol):
     """A cursor of a job; `is_current` if it belongs to the queries that the job has now."""
 
     def as_dict(self) -> dict[str, Any]:
         """A value for each key of `CURSORS`."""
 
 
-class Cursors(Protocol):
+class JobCursors(Protocol):
     """The cursors of a collector's jobs. Both methods raise `NotFound` for a job that is not the collector's and has
     no cursor."""
 
-    def cursors(self, job_name: str | None = None, /) -> Sequence[CursorView]:
+    def cursors(self, job_name: str | None = None, /) -> Sequence[JobCursor]:
         """Every cursor, or the cursors of one job."""
 
     def reset_cursors(self, job_name: str, /) -> int:
@@ -102,7 +102,7 @@ def reset(invocation: Invocation, name: str, yes: bool) -> None:
 
 
 def _ask_collectors(
-    application: "Application", question: Callable[[Cursors], Answer]
+    application: "Application", question: Callable[[JobCursors], Answer]
 ) -> list[Answer]:
     """The answers of the collectors that have cursors. Raises `NotFound` if each of them refuses the job."""
     answers: list[Answer] = []
@@ -117,7 +117,7 @@ def _ask_collectors(
     return answers
 
 
-def _collectors_with_cursors(application: "Application") -> Iterator[Cursors]:
+def _collectors_with_cursors(application: "Application") -> Iterator[JobCursors]:
     from tsuzuki.wiring.collectors import collector_records, guarded
 
     records = collector_records()

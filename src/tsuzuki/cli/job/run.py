@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tsuzuki.cli.application import apply_file, open_application
-from tsuzuki.cli.arguments import JsonText, Seconds, arguments_of
+from tsuzuki.cli.arguments import JsonParameter, Seconds, arguments_of
 from tsuzuki.cli.commands import Command
 from tsuzuki.cli.completions import job_names
 from tsuzuki.cli.invocation import Invocation, OutputFormat
@@ -35,7 +35,9 @@ def say_if_not_applied(invocation: Invocation, views: "Iterable[JobView]") -> No
 @click.command(cls=Command)
 @click.argument("name", shell_complete=job_names())
 @click.option("--arg", "pairs", multiple=True, metavar="KEY=VALUE", help="One argument.")
-@click.option("--args", "whole", type=JsonText(), default="{}", metavar="JSON", help="All of them.")
+@click.option(
+    "--args", "whole", type=JsonParameter(), default="{}", metavar="JSON", help="All of them."
+)
 @click.option(
     "--key",
     "idempotency_key",

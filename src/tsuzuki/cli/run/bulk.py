@@ -19,7 +19,7 @@ from tsuzuki.model.bulk import BulkVerb
 from tsuzuki.model.states import Reason, RunState
 
 if TYPE_CHECKING:
-    from tsuzuki.services.bulk import BulkView
+    from tsuzuki.services.bulk import BulkActionView
     from tsuzuki.wiring.application import Application
 
 ACTIONS = [
@@ -193,7 +193,7 @@ def act(
         _carry_out(invocation, application, view)
 
 
-def _carry_out(invocation: Invocation, application: "Application", view: "BulkView") -> None:
+def _carry_out(invocation: Invocation, application: "Application", view: "BulkActionView") -> None:
     from tsuzuki.cli.serve.foreground import write_log  # noqa: PLC0415 -- only an action that is carried out here needs it
     from tsuzuki.services.bulk import JOB_NAME
 
@@ -215,7 +215,7 @@ def _carry_out(invocation: Invocation, application: "Application", view: "BulkVi
     exit_with_result(ended)
 
 
-def _show_preview(invocation: Invocation, preview: "BulkView") -> None:
+def _show_preview(invocation: Invocation, preview: "BulkActionView") -> None:
     if invocation.output is not OutputFormat.TABLE:
         samples = [row(run) for run in preview.samples]
         emit(invocation, {**preview.as_dict(), "samples": samples})
@@ -223,7 +223,7 @@ def _show_preview(invocation: Invocation, preview: "BulkView") -> None:
     _say_preview(invocation, preview, with_samples=True)
 
 
-def _say_preview(invocation: Invocation, preview: "BulkView", *, with_samples: bool) -> None:
+def _say_preview(invocation: Invocation, preview: "BulkActionView", *, with_samples: bool) -> None:
     matched, shown = preview.action.matched, len(preview.samples)
     if with_samples and shown and invocation.output is OutputFormat.TABLE:
         emit(invocation, map(row, preview.samples), columns=COLUMNS)

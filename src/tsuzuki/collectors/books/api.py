@@ -114,7 +114,7 @@ class BooksPreview(Model):
     books: list[BookOut]
 
 
-class CollectRequest(Model):
+class CollectBooksRequest(Model):
     mail: bool = Field(True, description="Mail what is new after it, if the job does.")
 
 
@@ -243,7 +243,7 @@ async def collect_books(
     response: Response,
     context: Context,
     name: JobName,
-    body: CollectRequest | None = None,
+    body: CollectBooksRequest | None = None,
 ) -> RunOut:
     """Start a run that goes on with a job's collection."""
     await run_in_threadpool(lambda: books_service(context).require_job(name))

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from tsuzuki.collectors.books.options import BooksSection
 from tsuzuki.collectors.books.queries import quota
-from tsuzuki.collectors.books.query_set import Search
-from tsuzuki.collectors.books.source import SERVICE, GoogleBooks
+from tsuzuki.collectors.books.query_set import BookSearch
+from tsuzuki.collectors.books.source import SERVICE, GoogleBooksSource
 from tsuzuki.model.check import SERVICE_STEP, Check, checked, fault_of, ok, warning
 from tsuzuki.model.errors import ConfigurationError, TsuzukiError
 from tsuzuki.outward.errors import RateLimitedUntil
@@ -15,7 +15,7 @@ from tsuzuki.outward.http import HttpClient
 from tsuzuki.outward.smtp import smtp_server_of
 from tsuzuki.wiring.collector import CheckContext
 
-SEARCH = Search(text="tsuzuki", print_type=None, lang_restrict=None, order_by=None)
+SEARCH = BookSearch(text="tsuzuki", print_type=None, lang_restrict=None, order_by=None)
 KEY, MAIL = f"books: {SERVICE}", "books: mail"
 
 
@@ -43,10 +43,11 @@ def _answered(context: CheckContext, section: BooksSection) -> Check:
         step = "Mend the database first: each call is counted there."
         return warning(KEY, "not asked", step)
     day = section.allowance.day_of(context.database.clock.now())
-    with context.database.write() as connection:
-        is_left = quota.reserve(connection, day.name, limit=section.daily_limit)
-    if not is_left:
-        return warning(KEY, "not asked: no call of today is left", _wait(day.ends_at))
+    if context.is_in_use:  # else no call was made yet, and there is no table to count this one in
+        with context.database.write() as connection:
+            is_left = quota.reserve(connection, day.name, limit=section.daily_limit)
+        if not is_left:
+            return warning(KEY, "not asked: no call of today is left", _wait(day.ends_at))
     try:
         return ok(KEY, _asked(context, section))
     except RateLimitedUntil as limit:
@@ -65,7 +66,7 @@ def _asked(context: CheckContext, section: BooksSection) -> str:
     with HttpClient(
         service=SERVICE, base_url=section.base_url, clock=clock, secrets=[key]
     ) as client:
-        source = GoogleBooks(client, api_key=key, clock=clock)
+        source = GoogleBooksSource(client, api_key=key, clock=clock)
         source.page(SEARCH, start_index=0, max_results=1, day_ends_at=day_ends_at)
     return "the key is accepted"
 

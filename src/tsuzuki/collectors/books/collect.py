@@ -7,7 +7,7 @@ from tsuzuki.collectors.books.mail import Mailed, Mailing, MailUnsettled
 from tsuzuki.collectors.books.options import BooksOptions, BooksSection
 from tsuzuki.collectors.books.queries import books
 from tsuzuki.collectors.books.search import Collected, SearchCollection, Skipped
-from tsuzuki.collectors.books.source import SERVICE, GoogleBooks
+from tsuzuki.collectors.books.source import SERVICE, GoogleBooksSource
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.cursor import StopReason
 from tsuzuki.model.errors import UsageError
@@ -55,7 +55,7 @@ def _collect_search(
             database=collector_context.database,
             options=options,
             allowance=section.allowance,
-            source=GoogleBooks(client, api_key=key, clock=clock),
+            source=GoogleBooksSource(client, api_key=key, clock=clock),
             follows_up=not _is_dry_run(run),
         ).collect()
 

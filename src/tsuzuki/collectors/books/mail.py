@@ -20,7 +20,7 @@ from tsuzuki.collectors.books.queries.outbox import Mail
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import IncompleteRun
 from tsuzuki.outward.outbox import OutboxState
-from tsuzuki.outward.smtp import Delivery, MailFailed, MailRefused, SmtpServer
+from tsuzuki.outward.smtp import MailDelivery, MailFailed, MailRefused, SmtpServer
 from tsuzuki.store.sql.database import Connection, Database
 
 MAILS_PER_RUN_MAX = 10
@@ -160,7 +160,7 @@ class Mailing:
         except MailFailed as failure:
             self._move(mail, OutboxState.SENDING, OutboxState.INTENDED, failure.message)
             raise
-        if delivery is Delivery.UNKNOWN:
+        if delivery is MailDelivery.UNKNOWN:
             self._move(mail, OutboxState.SENDING, OutboxState.UNSETTLED, UNKNOWN)
             self._note_unsettled(mail.id)
             return False

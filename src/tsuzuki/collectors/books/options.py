@@ -13,7 +13,7 @@ from pydantic import (
     StrictStr,
 )
 
-from tsuzuki.collectors.books.query_set import Search, normalised, search_text
+from tsuzuki.collectors.books.query_set import BookSearch, normalised, search_text
 from tsuzuki.collectors.books.quota import Allowance
 from tsuzuki.config import Expects, InvalidValue, JobKind, VariableAlias
 from tsuzuki.config.schema.field_types import PositiveSeconds, Zone
@@ -111,8 +111,8 @@ class BooksOptions(StrictModel):
     """When an exhausted search is started again; never unless said."""
 
     @property
-    def search(self) -> Search:
-        return Search(
+    def search(self) -> BookSearch:
+        return BookSearch(
             text=search_text(self.queries),
             print_type=self.print_type,
             lang_restrict=self.lang_restrict,

@@ -10,6 +10,7 @@ COLLECTOR = Collector(
     handler="tsuzuki.collectors.books.collect:collect",
     service="tsuzuki.collectors.books.service:Books",
     checks="tsuzuki.collectors.books.checks:checks",
+    verify="tsuzuki.collectors.books.verify:verify",
     needs=("httpx2",),
     dry_run_arguments={"dry_run": True},
     audited=("mail",),

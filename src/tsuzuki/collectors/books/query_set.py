@@ -48,7 +48,7 @@ def search_text(queries: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search:
+class BookSearch:
     """What is searched for, and the options that shape the list of what is found."""
 
     text: str

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, assert_never
 
 from tsuzuki.collectors.books.query_set import short_hash
-from tsuzuki.collectors.books.source import Page
+from tsuzuki.collectors.books.source import BookPage
 from tsuzuki.engine.log import log
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.cursor import Cursor, StopReason
@@ -18,7 +18,7 @@ class CollectLog:
         self._run = run
         self._hash = short_hash(query_set_hash)
 
-    def page(self, number: int, start_index: int, page: Page) -> None:
+    def page(self, number: int, start_index: int, page: BookPage) -> None:
         self._say(
             f"Page {number}: startIndex={start_index}, returned={page.returned}, "
             f"totalItems={page.total_items}"

@@ -22,7 +22,7 @@ from tsuzuki.collectors.books.queries import books, cursors, quota
 from tsuzuki.collectors.books.query_set import compute_query_set_hash
 from tsuzuki.collectors.books.quota import CLOCKS_DIFFER, Allowance, Calls
 from tsuzuki.collectors.books.run_log import CollectLog
-from tsuzuki.collectors.books.source import PAGE_SIZE_MAX, GoogleBooks, Page
+from tsuzuki.collectors.books.source import PAGE_SIZE_MAX, BookPage, GoogleBooksSource
 from tsuzuki.collectors.kit.follow_up import schedule_run_at
 from tsuzuki.collectors.kit.prefetch import Prefetch
 from tsuzuki.engine.run_context import RunContext, RunStopped
@@ -88,7 +88,7 @@ class SearchCollection:
         database: Database,
         options: BooksOptions,
         allowance: Allowance,
-        source: GoogleBooks,
+        source: GoogleBooksSource,
         follows_up: bool = True,
     ) -> None:
         """With `follows_up` a run that the quota ends early is followed by one when there is quota again."""
@@ -104,8 +104,8 @@ class SearchCollection:
         self._calls = Calls(allowance)
         self._reserved_at = database.clock.now()
         """When the call that was made last was reserved."""
-        self._prefetch: Prefetch[Page] = Prefetch(name=f"books-{run.id}")
-        self._prefetched: Future[Page] | None = None
+        self._prefetch: Prefetch[BookPage] = Prefetch(name=f"books-{run.id}")
+        self._prefetched: Future[BookPage] | None = None
         self._pages = 0
         self._returned = 0
         self._is_doubtful = False
@@ -200,7 +200,7 @@ class SearchCollection:
 
     # --- one page -------------------------------------------------------------------------------
 
-    def _fetch(self) -> Page | StopReason:
+    def _fetch(self) -> BookPage | StopReason:
         """The page at the cursor, requested again while that may help."""
         prefetched, self._prefetched = self._prefetched, None
         request = prefetched.result if prefetched else self._request()
@@ -223,7 +223,7 @@ class SearchCollection:
             request = self._request()
         raise AssertionError("the last pause is None, which ends the loop")
 
-    def _request(self) -> "Callable[[], Page]":
+    def _request(self) -> "Callable[[], BookPage]":
         """The request for the page at the cursor; it uses up one reserved call."""
         self._reserved_at = self._calls.spend()
         return partial(
@@ -260,7 +260,7 @@ class SearchCollection:
         self._log.asking_again(failure, pause)
         return pause
 
-    def _store(self, page: Page) -> StopReason | None:
+    def _store(self, page: BookPage) -> StopReason | None:
         start_index = self._cursor.start_index
         with self._run.transaction() as connection:
             self._require_claim(connection)
@@ -294,7 +294,7 @@ class SearchCollection:
             )
         return stop
 
-    def _count(self, page: Page, now: datetime) -> None:
+    def _count(self, page: BookPage, now: datetime) -> None:
         self._pages += 1
         self._returned += page.returned
         if page.returned:
@@ -319,7 +319,7 @@ class SearchCollection:
         expected = min(self._options.max_per_run, self._returned + left)
         self._run.progress(self._returned, max(self._returned, expected))
 
-    def _reason_to_stop(self, page: Page, start_index: int) -> StopReason | None:
+    def _reason_to_stop(self, page: BookPage, start_index: int) -> StopReason | None:
         """With calls left, after a page; the cursor is behind it."""
         if self._is_full:
             return StopReason.MAX_PER_RUN

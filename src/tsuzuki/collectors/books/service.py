@@ -28,10 +28,10 @@ __all__ = [
     "Books",
     "CursorView",
     "Mail",
+    "MailPreview",
     "MailReset",
     "MailView",
     "OutboxState",
-    "Preview",
     "SearchView",
     "StoredBook",
 ]
@@ -98,7 +98,7 @@ class MailReset:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Preview:
+class MailPreview:
     """The mail that would be sent now. `digest` is None if there is nothing to send."""
 
     job: str
@@ -209,7 +209,7 @@ class Books:
 
     # --- mail -----------------------------------------------------------------------------------
 
-    def preview(self, job_name: str) -> Preview:
+    def preview(self, job_name: str) -> MailPreview:
         """The next mail of a job as the file has it, applied or not. Nothing is sent and nothing is changed."""
         options = BooksOptions.model_validate(self.require_job(job_name).options)
         with self._database.read() as connection:
@@ -219,7 +219,7 @@ class Books:
                 if left_over
                 else select_books(connection, job_name, options)
             )
-        return Preview(
+        return MailPreview(
             job=job_name,
             digest=compose(job_name, chosen) if chosen else None,
             books=[book._asdict() for book in chosen],

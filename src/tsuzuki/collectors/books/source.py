@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tsuzuki.collectors.books.book import Book, book_of
-from tsuzuki.collectors.books.query_set import Search
+from tsuzuki.collectors.books.query_set import BookSearch
 from tsuzuki.model.clock import Clock
 from tsuzuki.outward.errors import OutOfQuota, RateLimitedUntil, SourceFailed, SourceRefused
 from tsuzuki.outward.http import HttpClient, HttpResponse
@@ -52,7 +52,7 @@ _KEY_REASONS = frozenset({"keyInvalid", "keyExpired", "API_KEY_INVALID", "access
 
 
 @dataclass(frozen=True, kw_only=True)
-class Page:
+class BookPage:
     """A good answer. `returned` counts what the list held, readable or not: it moves the cursor."""
 
     books: tuple[tuple[int, Book], ...]
@@ -62,7 +62,7 @@ class Page:
     total_items: int
 
 
-class GoogleBooks:
+class GoogleBooksSource:
     """Asks for pages. `day_ends_at` says when a day's allowance is renewed."""
 
     def __init__(self, client: HttpClient, *, api_key: str, clock: Clock) -> None:
@@ -71,8 +71,8 @@ class GoogleBooks:
         self._clock = clock
 
     def page(
-        self, search: Search, *, start_index: int, max_results: int, day_ends_at: datetime
-    ) -> Page:
+        self, search: BookSearch, *, start_index: int, max_results: int, day_ends_at: datetime
+    ) -> BookPage:
         """One page. Raises `SourceFailed`."""
         answer = self._client.get(
             "/volumes",
@@ -92,7 +92,7 @@ class GoogleBooks:
             raise self._failure(answer, document, day_ends_at)
         return self._understood(document, max_results)
 
-    def _understood(self, document: object, max_results: int) -> Page:
+    def _understood(self, document: object, max_results: int) -> BookPage:
         """The page in a good answer. What is beyond `max_results` was not asked for, and is left for the
         next request."""
         malformed = self._client.malformed
@@ -108,7 +108,7 @@ class GoogleBooks:
             raise malformed("items is not a list")
         del items[max_results:]
         books = ((offset, book_of(item)) for offset, item in enumerate(items))
-        return Page(
+        return BookPage(
             books=tuple((offset, book) for offset, book in books if book is not None),
             returned=len(items),
             total_items=total,

@@ -45,7 +45,7 @@ collect_cursor = Table(
 )
 
 books_searches = Table(
-    "books_searches",
+    "tsuzuki_books_searches",
     metadata,
     Column("job_name", Text, primary_key=True),
     Column("query_set_hash", Text, primary_key=True),
@@ -54,7 +54,7 @@ books_searches = Table(
 )
 
 books_quota_days = Table(
-    "books_quota_days",
+    "tsuzuki_books_quota_days",
     metadata,
     Column("day", Text, primary_key=True),
     Column("calls", Integer, nullable=False),
@@ -63,7 +63,7 @@ books_quota_days = Table(
 )
 
 books = Table(
-    "books",
+    "tsuzuki_books",
     metadata,
     Column("volume_id", KeyText, primary_key=True),
     Column("isbn13", Text),
@@ -83,7 +83,7 @@ books = Table(
 )
 
 book_finds = Table(
-    "book_finds",
+    "tsuzuki_book_finds",
     metadata,
     Column("job_name", Text, primary_key=True),
     Column("volume_id", KeyText, ForeignKey(books.c.volume_id), primary_key=True),
@@ -94,7 +94,7 @@ book_finds = Table(
 )
 
 book_mails = Table(
-    "book_mails",
+    "tsuzuki_book_mails",
     metadata,
     Column("id", BigId, primary_key=True, autoincrement=True),
     Column("job_name", Text, nullable=False),
@@ -105,19 +105,19 @@ book_mails = Table(
     Column("sent_by_run", BigInteger),
     Column("error", PlainText),
     one_of("state", OutboxState),
-    Index("ix_book_mails_job_name_state", "job_name", "state"),
-    Index("ix_book_mails_sent_by_run", "sent_by_run", "id"),
+    Index("tsuzuki_ix_book_mails_job_name_state", "job_name", "state"),
+    Index("tsuzuki_ix_book_mails_sent_by_run", "sent_by_run", "id"),
     sqlite_autoincrement=True,
 )
 
 book_deliveries = Table(
-    "book_deliveries",
+    "tsuzuki_book_deliveries",
     metadata,
     Column("job_name", Text, primary_key=True),
     Column("volume_id", KeyText, ForeignKey(books.c.volume_id), primary_key=True),
     Column("mail_id", BigInteger, ForeignKey(book_mails.c.id), nullable=False),
     Column("position", Integer, nullable=False),
-    Index("ix_book_deliveries_mail_id", "mail_id", "position"),
+    Index("tsuzuki_ix_book_deliveries_mail_id", "mail_id", "position"),
 )
 
 

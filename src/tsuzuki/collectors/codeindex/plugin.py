@@ -10,6 +10,7 @@ COLLECTOR = Collector(
     handler="tsuzuki.collectors.codeindex.collect:collect",
     service="tsuzuki.collectors.codeindex.service.job_trees:JobTrees",
     checks="tsuzuki.collectors.codeindex.checks:checks",
+    verify="tsuzuki.collectors.codeindex.verify:verify",
     needs=("pathspec", "tree_sitter"),
     audited=("tree",),
     rights="tsuzuki.collectors.codeindex.rights:RIGHTS",

@@ -6,11 +6,11 @@ One branch's failure never stops the others. What stops the run itself is raised
 from collections.abc import Callable, Sequence
 from contextlib import closing
 
-from tsuzuki.collectors.commits.branch import Branch
+from tsuzuki.collectors.commits.branch import BranchCollection
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.sources.host_pool import HostPool
 from tsuzuki.collectors.commits.sources.rate_gate import RateGate
-from tsuzuki.collectors.commits.sources.source import Source
+from tsuzuki.collectors.commits.sources.source import CommitSource
 from tsuzuki.engine.executors.failures import traceback_lines
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import ConfigurationError, Conflict, TsuzukiError, Unreachable
@@ -23,7 +23,7 @@ PAUSE_SECONDS = 60.0
 """The pause after a rate limit that names no time."""
 
 
-class Attempts:
+class BranchAttempts:
     """How the branches of one run are tried."""
 
     def __init__(self, *, run: RunContext, pool: HostPool, section: CommitsSection) -> None:
@@ -31,7 +31,9 @@ class Attempts:
         self._pool = pool
         self._section = section
 
-    def collect(self, branch: Branch, open_source: Callable[[], Source], gate: RateGate) -> None:
+    def collect(
+        self, branch: BranchCollection, open_source: Callable[[], CommitSource], gate: RateGate
+    ) -> None:
         """Collect one branch, or store why it could not be."""
         try:
             with closing(open_source()) as source:
@@ -46,7 +48,7 @@ class Attempts:
             words = f"unexpected {type(problem).__name__}: {problem}"
             branch.fail(redacted(words, secrets=self._secrets()))
 
-    def _retry(self, branch: Branch, source: Source, gate: RateGate) -> None:
+    def _retry(self, branch: BranchCollection, source: CommitSource, gate: RateGate) -> None:
         """Try again after a rate limit for as long as the section allows, after any other passing
         failure a few times without a page in between."""
         tries, seen, seconds_left = 0, 0, self._section.rate_limit_patience

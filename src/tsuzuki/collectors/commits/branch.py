@@ -11,25 +11,25 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import cast
 
-from tsuzuki.collectors.commits.bulk_context import BulkContext
 from tsuzuki.collectors.commits.closure import BranchClosure, first_of
+from tsuzuki.collectors.commits.collection_context import CollectionContext
 from tsuzuki.collectors.commits.completion import BranchCompletion
 from tsuzuki.collectors.commits.mailmap_reading import new_mailmap
 from tsuzuki.collectors.commits.queries import completions, mailmaps, projects, targets
 from tsuzuki.collectors.commits.queries.details import PathIds
-from tsuzuki.collectors.commits.queries.ledger import Settled
+from tsuzuki.collectors.commits.queries.ledger import SettledTarget
 from tsuzuki.collectors.commits.queries.notes import Note, add_date_notes, add_notes
 from tsuzuki.collectors.commits.queries.pages import store_page
 from tsuzuki.collectors.commits.queries.projects import Project
 from tsuzuki.collectors.commits.queries.targets import Target, TargetState
 from tsuzuki.collectors.commits.sources.source import (
     Absence,
+    CommitPage,
+    CommitSource,
     Head,
     Lineage,
-    Page,
     Range,
     RangeLost,
-    Source,
     can_go_on,
 )
 from tsuzuki.collectors.commits.tables import NoteKind
@@ -38,11 +38,11 @@ from tsuzuki.outward.errors import SourceRefused
 from tsuzuki.store.sql.database import Connection
 
 
-class Branch:
-    """One target of a bulk collection. `collect` may be called again after a `SourceFailed`: it goes
+class BranchCollection:
+    """One target of a collection. `collect` may be called again after a `SourceFailed`: it goes
     on behind the last page that was stored."""
 
-    def __init__(self, context: BulkContext, project: Project, target: Target) -> None:
+    def __init__(self, context: CollectionContext, project: Project, target: Target) -> None:
         self._context = context
         self._project = project
         self._target = target
@@ -58,7 +58,7 @@ class Branch:
         self._mailmap: tuple[str, str] | None = None
         self.pages_stored = 0
 
-    def collect(self, source: Source) -> None:
+    def collect(self, source: CommitSource) -> None:
         """Bring the branch to its head of today and settle it. Raises `SourceFailed`."""
         found = source.head(self._target.branch)
         self._stop_if_asked()  # the source may have kept us waiting
@@ -90,12 +90,12 @@ class Branch:
         """Settle the branch as failed; what was stored stays, and is not asked for again."""
         with self._context.run.transaction() as connection:
             self._context.require_ours(connection)
-            self._context.settle(connection, self._target, Settled(error=sentence))
+            self._context.settle(connection, self._target, SettledTarget(error=sentence))
 
     # --- which range ----------------------------------------------------------------------------
 
     def _next_range(
-        self, source: Source, state: TargetState, head: str
+        self, source: CommitSource, state: TargetState, head: str
     ) -> tuple[Range, str | None]:
         stored = state.wanted
         if stored is not None:
@@ -112,11 +112,13 @@ class Branch:
             if state.head is None and state.wanted is None and wanted.since is None:
                 completions.start_empty(connection, self._target)
             with completions.kept_complete(connection, self._target):
-                targets.start_range(connection, self._target, wanted, run_id=self._context.run_id)
+                targets.start_range(
+                    connection, self._target, wanted, collection_id=self._context.collection_id
+                )
             self._keep_notes(connection)
         return wanted, None
 
-    def _new_range(self, source: Source, state: TargetState, head: str) -> Range:
+    def _new_range(self, source: CommitSource, state: TargetState, head: str) -> Range:
         if state.head is None:
             since = self._since(state)
             if since is not None:
@@ -173,7 +175,13 @@ class Branch:
     # --- page after page ------------------------------------------------------------------------
 
     def _collect_range(
-        self, source: Source, state: TargetState, wanted: Range, mark: str | None, *, ends: bool
+        self,
+        source: CommitSource,
+        state: TargetState,
+        wanted: Range,
+        mark: str | None,
+        *,
+        ends: bool,
     ) -> None:
         """Store the pages of a range behind `mark`, and what they lacked."""
         self._closure.start(wanted.new, from_stored=state.wanted is not None)
@@ -184,10 +192,10 @@ class Branch:
         finish = partial(self._finish_filled, wanted, ends)
         self._closure.fill(source, wanted.new, finish)
 
-    def _walk(self, pages: Iterator[Page], wanted: Range, *, ends: bool) -> bool:
+    def _walk(self, pages: Iterator[CommitPage], wanted: Range, *, ends: bool) -> bool:
         """Store page after page; whether the range is finished then."""
         is_finished = False
-        with closing(cast("Generator[Page, None, None]", pages)):
+        with closing(cast("Generator[CommitPage, None, None]", pages)):
             for page in pages:
                 try:
                     is_finished = self._store(page, wanted, ends=ends)
@@ -205,7 +213,7 @@ class Branch:
         if self._context.stopping():
             raise RunStopped
 
-    def _store(self, page: Page, wanted: Range, *, ends: bool) -> bool:
+    def _store(self, page: CommitPage, wanted: Range, *, ends: bool) -> bool:
         """A page's rows, its mark or the new head, and the result if this was all. Whether the range is finished."""
         context, target = self._context, self._target
         with context.run.transaction() as connection:
@@ -219,9 +227,13 @@ class Branch:
                 else:
                     mark = targets.WALKED if page.is_last else page.mark
                     targets.turn_page(
-                        connection, target, mark=mark, added=added, run_id=context.run_id
+                        connection,
+                        target,
+                        mark=mark,
+                        added=added,
+                        collection_id=context.collection_id,
                     )
-            add_date_notes(connection, context.run_id, target, page.date_notes)
+            add_date_notes(connection, context.collection_id, target, page.date_notes)
             if is_finished and ends:
                 self._settle_if_whole(connection)
         return is_finished
@@ -234,7 +246,7 @@ class Branch:
             self._target,
             head=wanted.new,
             added=added,
-            run_id=self._context.run_id,
+            collection_id=self._context.collection_id,
             now=self._context.clock.now(),
             is_proved=is_proved,
         )
@@ -255,7 +267,7 @@ class Branch:
         if state and state.is_closed and completions.is_complete(connection, self._target):
             self._settle_in(connection)
 
-    def _check_stored_before(self, source: Source, head: str) -> None:
+    def _check_stored_before(self, source: CommitSource, head: str) -> None:
         """Look once through what a version that did not check has stored, and bring what is missing."""
         if not self._state().is_closed:
             self._closure.start(head, from_stored=True)
@@ -265,7 +277,7 @@ class Branch:
         self._note_absent(absent)
         targets.close(connection, self._target)
 
-    def _complete(self, source: Source, head: str) -> None:
+    def _complete(self, source: CommitSource, head: str) -> None:
         """Bring what commits stored earlier lack."""
         completion = BranchCompletion(
             self._context,
@@ -278,7 +290,7 @@ class Branch:
 
     # --- what else was met ----------------------------------------------------------------------
 
-    def _note_changes(self, found: Head, state: TargetState, source: Source) -> None:
+    def _note_changes(self, found: Head, state: TargetState, source: CommitSource) -> None:
         """Note a renamed project and a moved default branch."""
         if found.path is not None and found.path != self._project.path:
             self._renamed_to = found.path
@@ -288,7 +300,7 @@ class Branch:
         if state.is_default and found.is_default is False:
             self._note_default(source)
 
-    def _note_default(self, source: Source) -> None:
+    def _note_default(self, source: CommitSource) -> None:
         default = source.default_branch()
         if default is not None and default != self._target.branch:
             self._default_moved_to = default
@@ -313,7 +325,7 @@ class Branch:
         elif sentence not in before:
             self._notes[kind] = f"{before}; {sentence}"
 
-    def _settle_absence(self, absence: Absence, state: TargetState, source: Source) -> None:
+    def _settle_absence(self, absence: Absence, state: TargetState, source: CommitSource) -> None:
         branch = self._target.branch
         if absence is Absence.EMPTY_REPOSITORY:
             kept = "; what was collected before is kept" if state.head else " yet"
@@ -358,15 +370,15 @@ class Branch:
         if self._mailmap is not None:
             head, text = self._mailmap
             mailmaps.put(connection, self._project.project_id, head=head, content=text)
-        added = targets.added_in(connection, self._target, self._context.run_id)
+        added = targets.added_in(connection, self._target, self._context.collection_id)
         self._keep_notes(connection)
-        self._context.settle(connection, self._target, Settled(new_commits=added))
+        self._context.settle(connection, self._target, SettledTarget(new_commits=added))
         self._is_settled = True
 
     def _keep_notes(self, connection: Connection) -> None:
         """Store them with the range they are about: a crash before its last page loses none."""
         notes = [Note(kind=kind, sentence=text) for kind, text in self._notes.items()]
-        add_notes(connection, self._context.run_id, self._target, notes)
+        add_notes(connection, self._context.collection_id, self._target, notes)
 
     def _follow_default(self, connection: Connection, branch: str) -> None:
         projects.move_default(connection, self._project.project_id, branch)

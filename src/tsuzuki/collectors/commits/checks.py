@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from tsuzuki.collectors.commits.options import CommitsSection
-from tsuzuki.collectors.commits.sources.gitlab_client import GitLabClient, Server
+from tsuzuki.collectors.commits.sources.gitlab_client import GitLabClient, GitLabServer
 from tsuzuki.model.check import Check, checked, fault, fault_of, ok
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.wiring.collector import CheckContext
@@ -33,7 +33,7 @@ def checks(context: CheckContext) -> Iterator[Check]:
 
 def _signed_in(context: CheckContext, section: CommitsSection) -> str:
     token = section.gitlab.token
-    server = Server(
+    server = GitLabServer(
         url=section.gitlab.url,
         token=token.get_secret_value() if token else None,
         timeout_seconds=section.request_timeout,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import closing
 from typing import TypeAlias, cast
 
-from tsuzuki.collectors.commits.bulk_context import BulkContext
+from tsuzuki.collectors.commits.collection_context import CollectionContext
 from tsuzuki.collectors.commits.queries import closure, completions, targets
 from tsuzuki.collectors.commits.queries.details import PathIds
 from tsuzuki.collectors.commits.queries.notes import add_date_notes
@@ -19,11 +19,11 @@ from tsuzuki.collectors.commits.queries.pages import store_page, stored_among
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.sources.source import (
     Commit,
+    CommitPage,
+    CommitSource,
     Lineage,
-    Page,
     Range,
     RangeLost,
-    Source,
 )
 from tsuzuki.outward.errors import SourceRefused, SourceUnavailable
 from tsuzuki.store.sql.database import Connection
@@ -39,7 +39,7 @@ class BranchClosure:
 
     def __init__(
         self,
-        context: BulkContext,
+        context: CollectionContext,
         target: Target,
         path_ids: PathIds,
         *,
@@ -73,27 +73,29 @@ class BranchClosure:
             self._open -= here
         return not self._open
 
-    def fill(self, source: Source, head: str, finish: Finish) -> None:
+    def fill(self, source: CommitSource, head: str, finish: Finish) -> None:
         """Ask for what is missing below `head`, then finish. Raises `SourceFailed` if some of it does not come."""
         while missing := self._open - self._absent:
             self._ask(source, head, min(missing))
         unconfirmed: set[str] = set()
-        project_id, run_id = self._target.project_id, self._context.run_id
+        project_id, collection_id = self._target.project_id, self._context.collection_id
         with self._context.run.transaction() as connection:
             self._context.require_ours(connection)
             unconfirmed = self._open - closure.absent_before(
-                connection, project_id, self._open, run_id=run_id
+                connection, project_id, self._open, collection_id=collection_id
             )
             if unconfirmed:
-                closure.add_absences(connection, project_id, unconfirmed, run_id=run_id)
+                closure.add_absences(
+                    connection, project_id, unconfirmed, collection_id=collection_id
+                )
             else:
                 finish(connection, self._open)
         if unconfirmed:
             raise _absent(unconfirmed)
 
-    def _ask(self, source: Source, head: str, sha: str) -> None:
+    def _ask(self, source: CommitSource, head: str, sha: str) -> None:
         """Walk from a missing commit for as long as that brings any."""
-        pages = cast("Generator[Page, None, None]", source.pages(Range(old=None, new=sha)))
+        pages = cast("Generator[CommitPage, None, None]", source.pages(Range(old=None, new=sha)))
         try:
             with closing(pages):
                 for page in pages:
@@ -104,7 +106,7 @@ class BranchClosure:
                 raise _missing(self._open) from None
             self._absent.add(sha)
 
-    def _store(self, page: Page) -> bool:
+    def _store(self, page: CommitPage) -> bool:
         """Store a page; true if the next one may bring more of what is missing."""
         context, target = self._context, self._target
         try:
@@ -112,8 +114,10 @@ class BranchClosure:
                 context.require_ours(connection)
                 with completions.kept_complete(connection, target):
                     added = store_page(connection, target, page.commits, self._path_ids)
-                    targets.count_added(connection, target, added=added, run_id=context.run_id)
-                add_date_notes(connection, context.run_id, target, page.date_notes)
+                    targets.count_added(
+                        connection, target, added=added, collection_id=context.collection_id
+                    )
+                add_date_notes(connection, context.collection_id, target, page.date_notes)
                 self.follow(page.commits)
                 self.is_closed(connection)
         except BaseException:

@@ -1,4 +1,4 @@
-"""A bulk collection as the engine runs it: start or take over, work on what is pending, complete.
+"""A collection as the engine runs it: start or take over, work on what is pending, complete.
 
 One row says that it is running and which run of the engine works on it, whether the handler started it or a
 person's command. A run that finds it left by a crash continues with its pending targets.
@@ -12,9 +12,9 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from tsuzuki.collectors.commits.attempts import Attempts
-from tsuzuki.collectors.commits.branch import Branch
-from tsuzuki.collectors.commits.bulk_context import BulkContext
+from tsuzuki.collectors.commits.attempts import BranchAttempts
+from tsuzuki.collectors.commits.branch import BranchCollection
+from tsuzuki.collectors.commits.collection_context import CollectionContext
 from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.queries import ledger, projects, reports, targets
 from tsuzuki.collectors.commits.queries.named_projects import named_projects
@@ -22,7 +22,7 @@ from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.sources.factory import THIS_MACHINE, SourceFactory, host_of
 from tsuzuki.collectors.commits.sources.host_pool import HostPool, HostTask
 from tsuzuki.collectors.commits.sources.rate_gate import RateGate
-from tsuzuki.collectors.commits.sources.source import Source
+from tsuzuki.collectors.commits.sources.source import CommitSource
 from tsuzuki.collectors.commits.tables import ResultStatus
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.store.runs import runs
@@ -32,8 +32,8 @@ from tsuzuki.wiring.collector import CollectorContext
 
 def collect(collector_context: CollectorContext, run: RunContext) -> dict[str, Any]:
     """The handler: continue every target, or those this run was asked for."""
-    run_id = _start_or_take_over(collector_context, run)
-    if run_id is None:
+    collection_id = _start_or_take_over(collector_context, run)
+    if collection_id is None:
         return {"nothing_begun": True}
     section = collector_context.section(CommitsSection)
     clock = collector_context.database.clock
@@ -46,15 +46,15 @@ def collect(collector_context: CollectorContext, run: RunContext) -> dict[str, A
         clock=clock,
         stopping=pool.stopping,
     )
-    pending = _Pending(collector_context.database, run, run_id)
+    pending = _Pending(collector_context.database, run, collection_id)
     with closing(sources):
         pool.work(pending.by_host(section, pool, sources))
     with run.transaction() as connection:
-        ledger.complete(connection, run_id, now=collector_context.database.clock.now())
-        (summary,) = reports.summaries(connection, run_id=run_id)
-        brought = reports.new_commits(connection, run_id)
+        ledger.complete(connection, collection_id, now=collector_context.database.clock.now())
+        (summary,) = reports.summaries(connection, collection_id=collection_id)
+        brought = reports.new_commits(connection, collection_id)
     return {
-        "run_id": run_id,
+        "collection_id": collection_id,
         "targets": summary.total_targets,
         "success": summary.success_count,
         "failed": summary.failed_count,
@@ -69,7 +69,7 @@ def _threads_of(host: str, *, section: CommitsSection) -> int:
 
 def _start_or_take_over(collector_context: CollectorContext, run: RunContext) -> str | None:
     """The collection this run works on, which is ours from here on; None if another run does."""
-    asked = run.arguments.get("run_id")
+    asked = run.arguments.get("collection_id")
     with run.transaction() as connection:
         found = str(asked) if asked else ledger.running(connection)
         if found is None:
@@ -86,7 +86,7 @@ def _start(
     collector_context: CollectorContext, run: RunContext, connection: Connection
 ) -> str | None:
     wanted = select_targets(connection, run.options.get("projects") or ())
-    return ledger.open_run(
+    return ledger.open_collection(
         connection,
         ledger.new_id(),
         wanted,
@@ -95,9 +95,11 @@ def _start(
     )
 
 
-def has_unfinished_run(connection: Connection, run_id: str, *, but: int | None = None) -> bool:
+def has_unfinished_run(
+    connection: Connection, collection_id: str, *, but: int | None = None
+) -> bool:
     """Whether a run of the engine, other than `but`, has the collection and has not ended."""
-    owner = ledger.owner(connection, run_id)
+    owner = ledger.owner(connection, collection_id)
     if owner is None or owner.job_run_id == but:
         return False
     found = runs.get(connection, owner.job_run_id)
@@ -125,13 +127,13 @@ def select_targets(
 class _Pending:
     """The targets that are left, and how many are done."""
 
-    def __init__(self, database: Database, run: RunContext, run_id: str) -> None:
+    def __init__(self, database: Database, run: RunContext, collection_id: str) -> None:
         self._database = database
         self._run = run
-        self._run_id = run_id
+        self._run_id = collection_id
         with database.read() as connection:
-            self._targets = ledger.targets_of(connection, run_id, [ResultStatus.PENDING])
-            (summary,) = reports.summaries(connection, run_id=run_id)
+            self._targets = ledger.targets_of(connection, collection_id, [ResultStatus.PENDING])
+            (summary,) = reports.summaries(connection, collection_id=collection_id)
             self._projects = {p.project_id: p for p in projects.find(connection)}
         self._total = summary.total_targets
         self._done = summary.total_targets - len(self._targets)
@@ -142,10 +144,10 @@ class _Pending:
         self, section: CommitsSection, pool: HostPool, sources: SourceFactory
     ) -> dict[str, list[HostTask]]:
         """What is to be done, by the host whose pauses it shares."""
-        attempts = Attempts(run=self._run, pool=pool, section=section)
-        context = BulkContext(
+        attempts = BranchAttempts(run=self._run, pool=pool, section=section)
+        context = CollectionContext(
             run=self._run,
-            run_id=self._run_id,
+            collection_id=self._run_id,
             database=self._database,
             overlap=timedelta(seconds=section.overlap),
             stopping=pool.stopping,
@@ -153,13 +155,20 @@ class _Pending:
         found: dict[str, list[HostTask]] = {}
         for target in self._targets:
             project = self._projects[target.project_id]
-            branch, source = Branch(context, project, target), partial(sources.open, project)
+            branch, source = (
+                BranchCollection(context, project, target),
+                partial(sources.open, project),
+            )
             task = partial(self._collect, attempts, branch, source)
             found.setdefault(host_of(project), []).append(task)
         return found
 
     def _collect(
-        self, attempts: Attempts, branch: Branch, source: Callable[[], Source], gate: RateGate
+        self,
+        attempts: BranchAttempts,
+        branch: BranchCollection,
+        source: Callable[[], CommitSource],
+        gate: RateGate,
     ) -> None:
         attempts.collect(branch, source, gate)
         with self._lock:

@@ -11,19 +11,19 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from typing import cast
 
-from tsuzuki.collectors.commits.bulk_context import BulkContext
 from tsuzuki.collectors.commits.closure import left_out
+from tsuzuki.collectors.commits.collection_context import CollectionContext
 from tsuzuki.collectors.commits.queries import closure, completions
 from tsuzuki.collectors.commits.queries.details import PathIds, has_incomplete
 from tsuzuki.collectors.commits.queries.pages import complete_page
 from tsuzuki.collectors.commits.queries.projects import Project
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.sources.source import (
+    CommitPage,
+    CommitSource,
     Lineage,
-    Page,
     Range,
     RangeLost,
-    Source,
     can_go_on,
 )
 from tsuzuki.store.sql.database import Connection
@@ -34,7 +34,7 @@ class BranchCompletion:
 
     def __init__(
         self,
-        context: BulkContext,
+        context: CollectionContext,
         project: Project,
         target: Target,
         path_ids: PathIds,
@@ -49,14 +49,14 @@ class BranchCompletion:
         self._given_up: Range | None = None
         self._commits = 0
 
-    def complete(self, source: Source, head: str) -> None:
+    def complete(self, source: CommitSource, head: str) -> None:
         """Complete the branch, which is stored up to `head`, the head it has at its source."""
         while (wanted := self._next_range(source, head)) is not None:
             mark = self._mark_of(wanted)
             self._log(
                 f"reading parents and paths of commits stored before, up to {wanted.new[:12]}"
             )
-            pages = cast("Generator[Page, None, None]", source.pages(wanted, mark=mark))
+            pages = cast("Generator[CommitPage, None, None]", source.pages(wanted, mark=mark))
             try:
                 with closing(pages):
                     for page in pages:
@@ -67,7 +67,7 @@ class BranchCompletion:
                 self._given_up = wanted
                 self._start(Range(old=None, new=head))
 
-    def _next_range(self, source: Source, head: str) -> Range | None:
+    def _next_range(self, source: CommitSource, head: str) -> Range | None:
         """None once the branch is complete."""
         with self._context.database.read() as connection:
             if completions.is_complete(connection, self._target):
@@ -95,7 +95,7 @@ class BranchCompletion:
             stored = completions.get(connection, self._target)
         return stored.mark if stored.wanted == wanted else None
 
-    def _store(self, page: Page, wanted: Range) -> None:
+    def _store(self, page: CommitPage, wanted: Range) -> None:
         try:
             with self._context.run.transaction() as connection:
                 self._context.require_ours(connection)
@@ -111,7 +111,7 @@ class BranchCompletion:
             self._log(f"parents and paths of {self._commits} commits are read")
         self._page_stored()
 
-    def _move(self, connection: Connection, page: Page, wanted: Range) -> set[str]:
+    def _move(self, connection: Connection, page: CommitPage, wanted: Range) -> set[str]:
         """Turn the page, or finish the range. The commits that its pages left out, if any: then all are read anew."""
         if not page.is_last:
             completions.turn_page(connection, self._target, mark=page.mark)
@@ -135,5 +135,5 @@ class BranchCompletion:
         self._context.run.log(f"{self._name}: {words}")
 
 
-def _is_there(source: Source, old: str, head: str) -> bool:
+def _is_there(source: CommitSource, old: str, head: str) -> bool:
     return source.lineage(old, head) is not Lineage.UNKNOWN

@@ -4,15 +4,17 @@ It is read once for each head. A collection never fails because of it: if it can
 kept stays, and the next collection tries again.
 """
 
-from tsuzuki.collectors.commits.bulk_context import BulkContext
+from tsuzuki.collectors.commits.collection_context import CollectionContext
 from tsuzuki.collectors.commits.people.mailmap import kept_part
 from tsuzuki.collectors.commits.queries import mailmaps
 from tsuzuki.collectors.commits.queries.projects import Project
-from tsuzuki.collectors.commits.sources.source import Source
+from tsuzuki.collectors.commits.sources.source import CommitSource
 from tsuzuki.outward.errors import RateLimited, SourceFailed
 
 
-def new_mailmap(context: BulkContext, project: Project, source: Source, head: str) -> str | None:
+def new_mailmap(
+    context: CollectionContext, project: Project, source: CommitSource, head: str
+) -> str | None:
     """The mailmap at this head; None if it is kept already, or cannot be read. Raises `RateLimited`: a host
     that asks for a pause gets it."""
     with context.database.read() as connection:

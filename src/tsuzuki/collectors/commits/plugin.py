@@ -10,6 +10,7 @@ COLLECTOR = Collector(
     handler="tsuzuki.collectors.commits.collect:collect",
     service="tsuzuki.collectors.commits.service:CommitsService",
     checks="tsuzuki.collectors.commits.checks:checks",
+    verify="tsuzuki.collectors.commits.verify:verify",
     audited=("commits",),
     commands={"commits": "tsuzuki.collectors.commits.commands.commits:commits"},
     routes=(

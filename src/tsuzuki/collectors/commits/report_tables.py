@@ -31,7 +31,7 @@ class MergeState(IntEnum):
 
 # An author as written in commits of a project: a mailmap is of one project.
 commit_authors = Table(
-    "commit_authors",
+    "tsuzuki_commit_authors",
     metadata,
     Column("author_id", BigId, primary_key=True, autoincrement=True),
     Column("project_id", BigId, ForeignKey("projects.project_id"), nullable=False),
@@ -41,7 +41,7 @@ commit_authors = Table(
 )
 
 commit_rollups = Table(
-    "commit_rollups",
+    "tsuzuki_commit_rollups",
     metadata,
     Column("rollup_id", BigId, primary_key=True, autoincrement=True),
     Column("project_id", BigId, ForeignKey("projects.project_id"), nullable=False),
@@ -52,10 +52,10 @@ commit_rollups = Table(
 
 # A month is the number 202402, a day 20240229; 0 stands for a date that cannot be read.
 commit_months = Table(
-    "commit_months",
+    "tsuzuki_commit_months",
     metadata,
     Column("rollup_id", BigId, primary_key=True, autoincrement=False),
-    Column("author_id", BigId, ForeignKey("commit_authors.author_id"), primary_key=True),
+    Column("author_id", BigId, ForeignKey("tsuzuki_commit_authors.author_id"), primary_key=True),
     Column("merge_state", Integer, primary_key=True, autoincrement=False),
     Column("month", Integer, primary_key=True, autoincrement=False),
     Column("commits", BigId, nullable=False),
@@ -66,10 +66,10 @@ commit_months = Table(
 
 # Each commit of a project once.
 commit_days = Table(
-    "commit_days",
+    "tsuzuki_commit_days",
     metadata,
     Column("day", Integer, primary_key=True, autoincrement=False),
-    Column("author_id", BigId, ForeignKey("commit_authors.author_id"), primary_key=True),
+    Column("author_id", BigId, ForeignKey("tsuzuki_commit_authors.author_id"), primary_key=True),
     Column("merge_state", Integer, primary_key=True, autoincrement=False),
     Column("commits", BigId, nullable=False),
     Column("additions", BigId, nullable=False),
@@ -79,7 +79,7 @@ commit_days = Table(
 
 # The file `.mailmap` of the default branch, as it was at `head_sha`; empty if there is none.
 commit_mailmaps = Table(
-    "commit_mailmaps",
+    "tsuzuki_commit_mailmaps",
     metadata,
     Column("project_id", BigId, ForeignKey("projects.project_id"), primary_key=True),
     Column("head_sha", Text, nullable=False),

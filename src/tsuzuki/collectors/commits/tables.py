@@ -1,4 +1,4 @@
-"""What is kept: the tables of the bulk collection as they were specified, and what we add beside them.
+"""What is kept: the tables of the collection as they were specified, and what we add beside them.
 
 `projects`, `commits`, `bulk_collection_runs` and `bulk_collection_results` are the specified ones; their
 times are ISO-8601 text with `Z`. `commit_targets` knows where each branch stands, so that a collection
@@ -44,8 +44,8 @@ class ProjectKind(StrEnum):
     """A repository on this machine or a git URL; `location` is its path or URL."""
 
 
-class BulkStatus(StrEnum):
-    """Where a bulk collection is. What has ended stays so."""
+class CollectionStatus(StrEnum):
+    """Where a collection is. What has ended stays so."""
 
     RUNNING = "running"
     """At most one, by the schema. A crash leaves it; the next attempt goes on with what is pending."""
@@ -58,7 +58,7 @@ class BulkStatus(StrEnum):
 
 
 class ResultStatus(StrEnum):
-    """How one target of a bulk collection went."""
+    """How one target of a collection went."""
 
     PENDING = "pending"
     """Not begun, under way, or left by a cancel."""
@@ -109,7 +109,7 @@ projects = Table(
     sqlite_autoincrement=True,
 )
 Index(
-    "uq_projects_remote",
+    "tsuzuki_uq_projects_remote",
     projects.c.location,
     projects.c.remote_id,
     unique=True,
@@ -117,7 +117,7 @@ Index(
     postgresql_where=text("kind = 'gitlab'"),
 )
 Index(
-    "uq_projects_repository",
+    "tsuzuki_uq_projects_repository",
     projects.c.location,
     unique=True,
     sqlite_where=text("kind = 'git'"),
@@ -138,7 +138,7 @@ commits = Table(
     UniqueConstraint("project_id", "branch_name", "sha"),
 )
 Index(
-    "idx_commits_target_committed",
+    "tsuzuki_idx_commits_target_committed",
     commits.c.project_id,
     commits.c.branch_name,
     commits.c.committed_date_utc,
@@ -155,7 +155,7 @@ bulk_collection_runs = Table(
     Column("completed_count", Integer, nullable=False, server_default="0"),
     Column("failed_count", Integer, nullable=False, server_default="0"),
     Column("success_count", Integer, nullable=False, server_default="0"),
-    one_of("status", BulkStatus),
+    one_of("status", CollectionStatus),
     CheckConstraint(_IS_UUID4, name="run_id"),
     CheckConstraint(
         "completed_count >= 0 AND failed_count >= 0"
@@ -178,7 +178,7 @@ Index(
     bulk_collection_runs.c.started_at_utc,
 )
 Index(
-    "uq_bulk_runs_running",
+    "tsuzuki_uq_bulk_runs_running",
     bulk_collection_runs.c.status,
     unique=True,
     sqlite_where=text("status = 'running'"),
@@ -219,7 +219,7 @@ Index(
 )
 
 bulk_collection_notes = Table(
-    "bulk_collection_notes",
+    "tsuzuki_bulk_collection_notes",
     metadata,
     Column("run_id", Text, primary_key=True),
     Column("project_id", BigId, primary_key=True, autoincrement=False),
@@ -240,7 +240,7 @@ bulk_collection_notes = Table(
 
 # Commits whose date was not valid: `sentence` says what was there and what is stored instead.
 commit_date_notes = Table(
-    "commit_date_notes",
+    "tsuzuki_commit_date_notes",
     metadata,
     Column("run_id", Text, primary_key=True),
     Column("project_id", BigId, primary_key=True, autoincrement=False),
@@ -258,9 +258,9 @@ commit_date_notes = Table(
     ),
 )
 
-# Which run of the engine works on a bulk collection; any other that still believes it does is fenced.
+# Which run of the engine works on a collection; any other that still believes it does is fenced.
 bulk_collection_owners = Table(
-    "bulk_collection_owners",
+    "tsuzuki_bulk_collection_owners",
     metadata,
     Column(
         "run_id",
@@ -278,7 +278,7 @@ bulk_collection_owners = Table(
 # head up to which every parent that a commit names is known to be stored; another one than `head_sha` where a version
 # that did not check has collected.
 commit_targets = Table(
-    "commit_targets",
+    "tsuzuki_commit_targets",
     metadata,
     Column("project_id", BigId, ForeignKey("projects.project_id"), primary_key=True),
     Column("branch_name", KeyText, primary_key=True),
@@ -301,7 +301,7 @@ commit_targets = Table(
 )
 
 commit_totals = Table(
-    "commit_totals",
+    "tsuzuki_commit_totals",
     metadata,
     Column("project_id", BigId, ForeignKey("projects.project_id"), primary_key=True),
     Column("month", Text, primary_key=True),
@@ -316,7 +316,7 @@ commit_totals = Table(
 # One row for each stored commit of a project, written with all that is told of it: a commit that has one
 # has its counts per path too, if the source can tell them. `parents` are ids with one space between.
 commit_parents = Table(
-    "commit_parents",
+    "tsuzuki_commit_parents",
     metadata,
     Column("project_id", BigId, ForeignKey("projects.project_id"), primary_key=True),
     Column("commit_sha", Text, primary_key=True),
@@ -328,7 +328,7 @@ commit_parents = Table(
 
 # Parents that a source was asked for and did not have, with the collection that first found it so.
 commit_absences = Table(
-    "commit_absences",
+    "tsuzuki_commit_absences",
     metadata,
     Column("project_id", BigId, ForeignKey("projects.project_id"), primary_key=True),
     Column("commit_sha", Text, primary_key=True),
@@ -336,7 +336,7 @@ commit_absences = Table(
 )
 
 commit_paths = Table(
-    "commit_paths",
+    "tsuzuki_commit_paths",
     metadata,
     Column("path_id", BigId, primary_key=True, autoincrement=True),
     Column("project_id", BigId, ForeignKey("projects.project_id"), nullable=False),
@@ -347,7 +347,7 @@ commit_paths = Table(
 # No foreign key on the path: it would be looked up once more for each of millions of rows, and no path is
 # ever removed.
 commit_path_counts = Table(
-    "commit_path_counts",
+    "tsuzuki_commit_path_counts",
     metadata,
     Column("project_id", BigId, primary_key=True, autoincrement=False),
     Column("commit_sha", Text, primary_key=True),
@@ -361,7 +361,7 @@ commit_path_counts = Table(
 # Up to where a branch is complete: every commit stored up to `head_sha`, and the pages of the range up to
 # `range_mark`, have their parents and counts per path. A branch is complete if its target says the same.
 commit_completions = Table(
-    "commit_completions",
+    "tsuzuki_commit_completions",
     metadata,
     Column("project_id", BigId, primary_key=True, autoincrement=False),
     Column("branch_name", KeyText, primary_key=True),
@@ -371,7 +371,7 @@ commit_completions = Table(
     Column("range_mark", Text),
     ForeignKeyConstraint(
         ["project_id", "branch_name"],
-        ["commit_targets.project_id", "commit_targets.branch_name"],
+        ["tsuzuki_commit_targets.project_id", "tsuzuki_commit_targets.branch_name"],
         ondelete="CASCADE",
     ),
     CheckConstraint(

@@ -17,7 +17,7 @@ from tsuzuki.collectors.feeds.model.budget import Budgets
 from tsuzuki.collectors.feeds.model.calls import ModelCalls
 from tsuzuki.collectors.feeds.options import FeedsOptions, FeedsSection
 from tsuzuki.collectors.feeds.posting.changes import PostChanges
-from tsuzuki.collectors.feeds.posting.posting import Posting
+from tsuzuki.collectors.feeds.posting.posting import RunPosting
 from tsuzuki.collectors.feeds.posting.settling import Settling
 from tsuzuki.collectors.feeds.queries import (
     accounts,
@@ -86,7 +86,7 @@ class FeedsRun:
         calls = ModelCalls(
             section=self._section, budgets=Budgets(self._section), database=self._database
         )
-        posting = Posting(
+        posting = RunPosting(
             run=self._run,
             database=self._database,
             section=self._section,
@@ -166,7 +166,7 @@ class FeedsRun:
             feed_set.close_account(account, Closure(why="its account is paused", until=until))
         return feed_set
 
-    def _settle(self, posting: Posting) -> None:
+    def _settle(self, posting: RunPosting) -> None:
         """Look for the posts of which it is not known whether they arrived, if it is time."""
         Settling(
             run=self._run,

@@ -10,6 +10,7 @@ COLLECTOR = Collector(
     handler="tsuzuki.collectors.feeds.collect:collect",
     service="tsuzuki.collectors.feeds.service:FeedsService.of",
     checks="tsuzuki.collectors.feeds.checks:checks",
+    verify="tsuzuki.collectors.feeds.verify:verify",
     needs=(
         *("charset_normalizer", "feedparser", "grapheme", "httpx2", "mastodon", "pypdf"),
         "trafilatura",

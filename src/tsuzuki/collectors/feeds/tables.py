@@ -34,12 +34,10 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    event,
     false,
 )
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
-from tsuzuki.collectors.feeds.items import triggers
 from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.store.schema.migrate import Component
 from tsuzuki.store.schema.tables import NAMES, one_of, partial_index
@@ -84,7 +82,7 @@ class WaitingState(StrEnum):
     """Summarised, and held until a person approves the post."""
 
 
-class Step(StrEnum):
+class PreparationStep(StrEnum):
     """What is done for an item before it is posted."""
 
     DOWNLOAD = "download"
@@ -141,7 +139,7 @@ items = Table(
 )
 
 feeds = Table(
-    "feeds",
+    "tsuzuki_feeds",
     metadata,
     Column("id", BigId, primary_key=True, autoincrement=True),
     Column("job_name", Text, nullable=False),
@@ -172,7 +170,7 @@ feeds = Table(
 )
 
 waiting_items = Table(
-    "waiting_items",
+    "tsuzuki_waiting_items",
     metadata,
     Column("item_id", BigId, ForeignKey(items.c.id), primary_key=True, autoincrement=False),
     # None until a feed lists the item or a run gives it to one: another program has put it into `items`.
@@ -191,18 +189,27 @@ waiting_items = Table(
     CheckConstraint("(state = 'backoff') = (not_before IS NOT NULL)", name="not_before"),
     CheckConstraint("state <> 'approval' OR is_pending", name="approval"),
     Index(
-        "ix_waiting_items_feed_id_state", "feed_id", "state", "is_pending", "order_at", "item_id"
+        "tsuzuki_ix_waiting_items_feed_id_state",
+        "feed_id",
+        "state",
+        "is_pending",
+        "order_at",
+        "item_id",
     ),
 )
 partial_index(
-    "ix_waiting_items_held_by_run", waiting_items.c.held_by_run, where="held_by_run IS NOT NULL"
+    "tsuzuki_ix_waiting_items_held_by_run",
+    waiting_items.c.held_by_run,
+    where="held_by_run IS NOT NULL",
 )
 partial_index(
-    "ix_waiting_items_not_before", waiting_items.c.not_before, where="not_before IS NOT NULL"
+    "tsuzuki_ix_waiting_items_not_before",
+    waiting_items.c.not_before,
+    where="not_before IS NOT NULL",
 )
 
 item_details = Table(
-    "item_details",
+    "tsuzuki_item_details",
     metadata,
     Column("item_id", BigId, ForeignKey(items.c.id), primary_key=True, autoincrement=False),
     Column("feed_id", BigInteger, ForeignKey(feeds.c.id), nullable=False),
@@ -214,11 +221,11 @@ item_details = Table(
     Column("content_hash", Text, nullable=False),
     Column("changed_at", UtcTime),
     Column("cause", PlainText),
-    Index("ix_item_details_feed_id", "feed_id", "item_id"),
+    Index("tsuzuki_ix_item_details_feed_id", "feed_id", "item_id"),
 )
 
 item_pages = Table(
-    "item_pages",
+    "tsuzuki_item_pages",
     metadata,
     Column("item_id", BigId, ForeignKey(items.c.id), primary_key=True, autoincrement=False),
     Column("final_url", PlainText, nullable=False),
@@ -228,7 +235,7 @@ item_pages = Table(
 )
 
 item_steps = Table(
-    "item_steps",
+    "tsuzuki_item_steps",
     metadata,
     Column("id", BigId, primary_key=True, autoincrement=True),
     Column("item_id", BigInteger, ForeignKey(items.c.id), nullable=False),
@@ -247,16 +254,16 @@ item_steps = Table(
     Column("cost_micros", BigInteger),
     Column("started_at", UtcTime, nullable=False),
     Column("ended_at", UtcTime),
-    one_of("step", Step),
+    one_of("step", PreparationStep),
     one_of("state", StepState),
     CheckConstraint("(state = 'started') = (ended_at IS NULL)", name="ended_at"),
     CheckConstraint("input_tokens >= 0 AND output_tokens >= 0", name="tokens"),
-    Index("ix_item_steps_item_id", "item_id", "id"),
+    Index("tsuzuki_ix_item_steps_item_id", "item_id", "id"),
     sqlite_autoincrement=True,
 )
 
 item_fingerprints = Table(
-    "item_fingerprints",
+    "tsuzuki_item_fingerprints",
     metadata,
     Column("fingerprint", Text, primary_key=True),
     Column("item_id", BigInteger, ForeignKey(items.c.id), nullable=False),
@@ -264,17 +271,17 @@ item_fingerprints = Table(
 )
 
 feed_items = Table(
-    "feed_items",
+    "tsuzuki_feed_items",
     metadata,
     Column("feed_id", BigInteger, ForeignKey(feeds.c.id), primary_key=True),
     Column("item_id", BigInteger, ForeignKey(items.c.id), primary_key=True),
     Column("first_seen_at", UtcTime, nullable=False),
-    Index("ix_feed_items_item_id", "item_id"),
+    Index("tsuzuki_ix_feed_items_item_id", "item_id"),
     sqlite_with_rowid=False,
 )
 
 feed_unusable_entries = Table(
-    "feed_unusable_entries",
+    "tsuzuki_feed_unusable_entries",
     metadata,
     Column("feed_id", BigInteger, ForeignKey(feeds.c.id), primary_key=True),
     Column("entry_hash", Text, primary_key=True),
@@ -285,7 +292,7 @@ feed_unusable_entries = Table(
 )
 
 feed_posts = Table(
-    "feed_posts",
+    "tsuzuki_feed_posts",
     metadata,
     Column("id", BigId, primary_key=True, autoincrement=True),
     Column("job_name", Text, nullable=False),
@@ -310,19 +317,19 @@ feed_posts = Table(
     Column("next_look_at", UtcTime),
     one_of("kind", PostKind),
     one_of("state", OutboxState),
-    Index("ix_feed_posts_job_name_state", "job_name", "state"),
+    Index("tsuzuki_ix_feed_posts_job_name_state", "job_name", "state"),
     # SENT is the last state, so `changed_at` is when it was sent: the caps count by it.
-    Index("ix_feed_posts_feed_id_state", "feed_id", "state", "changed_at"),
-    Index("ix_feed_posts_item_id", "item_id", "id"),
-    Index("ix_feed_posts_sent_by_run", "sent_by_run", "id"),
+    Index("tsuzuki_ix_feed_posts_feed_id_state", "feed_id", "state", "changed_at"),
+    Index("tsuzuki_ix_feed_posts_item_id", "item_id", "id"),
+    Index("tsuzuki_ix_feed_posts_sent_by_run", "sent_by_run", "id"),
     sqlite_autoincrement=True,
 )
 partial_index(
-    "uq_feed_posts_item_id_post", feed_posts.c.item_id, where="kind = 'post'", unique=True
+    "tsuzuki_uq_feed_posts_item_id_post", feed_posts.c.item_id, where="kind = 'post'", unique=True
 )
 
 feed_budget_use = Table(
-    "feed_budget_use",
+    "tsuzuki_feed_budget_use",
     metadata,
     Column("scope", KeyText, primary_key=True),
     Column("time_window", Text, primary_key=True),
@@ -333,7 +340,7 @@ feed_budget_use = Table(
 )
 
 feed_models = Table(
-    "feed_models",
+    "tsuzuki_feed_models",
     metadata,
     Column("model", KeyText, primary_key=True),
     Column("parked_until", UtcTime, nullable=False),
@@ -342,19 +349,13 @@ feed_models = Table(
 )
 
 feed_accounts = Table(
-    "feed_accounts",
+    "tsuzuki_feed_accounts",
     metadata,
     Column("account", KeyText, primary_key=True),
     Column("limits", JsonText),
     Column("limits_read_at", UtcTime),
     Column("limited_until", UtcTime),
 )
-
-
-@event.listens_for(waiting_items, "after_create")
-def _create_triggers(_table: Table, connection: Connection, **_options: Any) -> None:
-    """With the table, wherever it is created from its definition. Migrations do it themselves."""
-    triggers.create(connection)
 
 
 def _former_tables() -> FormerTables:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tsuzuki.config.environment.variables import file_variable, read_variable
-from tsuzuki.model.errors import ConfigurationError, Place
+from tsuzuki.model.errors import ConfigurationError, FilePlace
 
 _REFERENCE = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<body>[^}]*)(?P<closed>\}?))")
 HERE = Path()
@@ -17,7 +17,7 @@ _BODY = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re
 
 
 def expand(
-    text: str, environ: Mapping[str, str], *, cwd: Path = HERE, place: Place | None = None
+    text: str, environ: Mapping[str, str], *, cwd: Path = HERE, place: FilePlace | None = None
 ) -> str:
     """Expand the variables in `text`; `cwd` is the base of relative paths in `…_FILE` variables. Raises
     `ConfigurationError` if a variable is not set, or if its file cannot be read."""
@@ -80,7 +80,7 @@ def literal_part(text: str) -> str:
     return _substitute(text, lambda _, default: default or "", None)
 
 
-def _substitute(text: str, value: Callable[[str, str | None], str], place: Place | None) -> str:
+def _substitute(text: str, value: Callable[[str, str | None], str], place: FilePlace | None) -> str:
     def replacement(reference: re.Match[str]) -> str:
         if reference["dollar"]:
             return "$"

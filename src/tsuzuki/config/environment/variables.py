@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tsuzuki.model.errors import ConfigurationError, Place
+from tsuzuki.model.errors import ConfigurationError, FilePlace
 
 _SECRET_SIZE_MAX = 64 * 1024
 
@@ -19,7 +19,7 @@ class ConfiguredValue:
 
     text: str
     name: str
-    place: Place | None = None
+    place: FilePlace | None = None
 
     @property
     def origin(self) -> str:
@@ -68,6 +68,6 @@ def _secret_error(path: str, variable: str, what: str) -> ConfigurationError:
     return ConfigurationError(
         f"the file that {variable} names {what}",
         hint="Name a text file that holds the value and nothing else.",
-        place=Place(file=path),
+        place=FilePlace(file=path),
         code="variable_file",
     )

@@ -15,14 +15,14 @@ from tsuzuki.config.schema.annotations import keys_of
 from tsuzuki.config.schema.field_types import Contact, Expects, Location, Zone
 from tsuzuki.config.schema.job_kinds import JobKind, refusal_of
 from tsuzuki.config.schema.jobs import DEFAULT_TIMEZONE, read_job
-from tsuzuki.config.schema.problems import Problem, invalid
+from tsuzuki.config.schema.problems import ConfigProblem, invalid
 from tsuzuki.config.schema.sections import read_sections, section_names
 from tsuzuki.config.schema.strict_model import StrictModel
 from tsuzuki.config.schema.validation import unknown_key, validate
 from tsuzuki.config.schema.webhooks import SECTION as WEBHOOKS
 from tsuzuki.config.schema.webhooks import Webhook, read_webhooks
-from tsuzuki.config.yaml.document import Document, parse_document
-from tsuzuki.config.yaml.source import Source
+from tsuzuki.config.yaml.document import YamlDocument, parse_document
+from tsuzuki.config.yaml.source import YamlSource
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.job import JobSpec
 from tsuzuki.model.jsontext import encode
@@ -72,7 +72,7 @@ class RefusedJob:
 class ConfigFile:
     """The content of a valid file. Variables in URLs and sections are not expanded yet."""
 
-    document: Document
+    document: YamlDocument
     database_url: str | None
     database_direct_url: str | None
     redis_url: str | None
@@ -99,20 +99,20 @@ class _Kinds:
         return id(self.kinds)
 
 
-def read_config_file(document: Document, *, kinds: Mapping[str, JobKind]) -> ConfigFile:
+def read_config_file(document: YamlDocument, *, kinds: Mapping[str, JobKind]) -> ConfigFile:
     """Read a `document`. Raises `InvalidFile` with all problems of it; refused jobs alone are none. The last few
     are cached by their text: one command reads the file several times, and it may have thousands of jobs."""
     return _read(document.source, _Kinds(kinds))
 
 
 @lru_cache(maxsize=_FILES_MAX)
-def _read(source: Source, of: _Kinds) -> ConfigFile:
+def _read(source: YamlSource, of: _Kinds) -> ConfigFile:
     document, kinds = parse_document(source), of.kinds
     data = {} if document.data is None else document.data
     known = [*file_keys(), *section_names(kinds)]
     if not isinstance(data, dict):
         message = f"the file must be a mapping with the keys {', '.join(known)}"
-        raise invalid([Problem(path=(), message=message)], document)
+        raise invalid([ConfigProblem(path=(), message=message)], document)
     problems = [unknown_key((key,), (key,), known) for key in data if key not in known]
     sections = read_sections(data, kinds, problems)
     webhooks = read_webhooks(data, problems)
@@ -163,13 +163,13 @@ class _Body:
 @dataclass(frozen=True, kw_only=True)
 class _JobRead:
     spec: JobSpec | None
-    problems: tuple[Problem, ...]
+    problems: tuple[ConfigProblem, ...]
 
 
 @lru_cache(maxsize=_JOBS_MAX)
 def _read_job(body: _Body, timezone: str, of: _Kinds) -> _JobRead:
     """A job of the file. Cached, because an edit of one job reads the file again with all the others in it."""
-    problems: list[Problem] = []
+    problems: list[ConfigProblem] = []
     spec = read_job(
         body.name,
         body.data,
@@ -181,7 +181,7 @@ def _read_job(body: _Body, timezone: str, of: _Kinds) -> _JobRead:
     return _JobRead(spec=spec, problems=tuple(problems))
 
 
-def _refusals(bodies: Mapping[str, Any], kinds: Mapping[str, JobKind]) -> dict[str, Problem]:
+def _refusals(bodies: Mapping[str, Any], kinds: Mapping[str, JobKind]) -> dict[str, ConfigProblem]:
     """The jobs whose kind is refused, each with its problem."""
     found = {name: refusal_of(body, ("jobs", name), kinds) for name, body in bodies.items()}
     return {name: problem for name, problem in found.items() if problem is not None}

@@ -25,7 +25,7 @@ from pydantic_core import CoreSchema
 
 from tsuzuki.config.environment.expansion import literal_part
 from tsuzuki.config.environment.urls import holds_password
-from tsuzuki.config.schema.problems import Problem
+from tsuzuki.config.schema.problems import ConfigProblem
 from tsuzuki.config.yaml.nodes import KeyPath
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.schedule_words import read_interval
@@ -71,9 +71,11 @@ class InvalidValue(ValueError):
         at_key: bool = False,
     ) -> None:
         super().__init__(message)
-        self._problem = Problem(path=path, message=message, hint=hint, code=code, at_key=at_key)
+        self._problem = ConfigProblem(
+            path=path, message=message, hint=hint, code=code, at_key=at_key
+        )
 
-    def as_problem(self, path: KeyPath) -> Problem:
+    def as_problem(self, path: KeyPath) -> ConfigProblem:
         """The problem, for a field at `path`."""
         return replace(self._problem, path=path + self._problem.path)
 

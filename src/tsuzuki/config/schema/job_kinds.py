@@ -1,17 +1,17 @@
-"""The kinds of job: a command, a Python function, and those that the caller hands in."""
+"""The kinds of job: a command, a Python function, a verification, and those that the caller hands in."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
 from tsuzuki.config.schema.annotations import keys_of
-from tsuzuki.config.schema.field_types import Argv, Environment, Function, Text
+from tsuzuki.config.schema.field_types import Argv, Environment, Expects, Function, Text
 from tsuzuki.config.schema.job_keys import COMMON_KEYS
-from tsuzuki.config.schema.problems import Problem
+from tsuzuki.config.schema.problems import ConfigProblem
 from tsuzuki.config.schema.strict_model import StrictModel
 from tsuzuki.config.schema.validation import unknown_key, wrong_value
 from tsuzuki.config.yaml.nodes import KeyPath
@@ -84,18 +84,32 @@ class _PythonOptions(StrictModel):
         return {key: value for key, value in values.items() if value is not None}
 
 
+class _VerifyOptions(StrictModel):
+    parts: Annotated[list[Text], Expects("a list of parts")] = Field(default_factory=list)
+    """What to verify, such as `ticks`; without it everything."""
+    days: Annotated[int, Expects("a whole number from 1 to 3660")] = Field(
+        default=30, ge=1, le=3660
+    )
+    """Number of days whose ticks and posts are verified."""
+    calls: Annotated[int, Expects("a whole number from 0 to 10000")] = Field(
+        default=20, ge=0, le=10_000
+    )
+    """Upper bound of the calls to each source with a quota."""
+
+
 COMMAND = JobKind(name="command", options_model=_CommandOptions)
 PYTHON = JobKind(name="python", options_model=_PythonOptions)
+VERIFY = JobKind(name="verify", options_model=_VerifyOptions)
 NO_KINDS: Mapping[str, JobKind] = MappingProxyType({})
 
 
 def with_built_in(kinds: Mapping[str, JobKind]) -> dict[str, JobKind]:
-    """All kinds by name: `command`, `python`, and `kinds`."""
-    return {COMMAND.name: COMMAND, PYTHON.name: PYTHON, **kinds}
+    """All kinds by name: `command`, `python`, `verify`, and `kinds`."""
+    return {COMMAND.name: COMMAND, PYTHON.name: PYTHON, VERIFY.name: VERIFY, **kinds}
 
 
-def nothing_to_run(name: str, path: KeyPath) -> Problem:
-    return Problem(
+def nothing_to_run(name: str, path: KeyPath) -> ConfigProblem:
+    return ConfigProblem(
         path=path,
         message=f"job `{name}` does not say what to run",
         hint="Give it one of `command:`, `python:` or `type:`.",
@@ -104,14 +118,16 @@ def nothing_to_run(name: str, path: KeyPath) -> Problem:
     )
 
 
-def refusal_of(body: object, path: KeyPath, kinds: Mapping[str, JobKind]) -> Problem | None:
+def refusal_of(body: object, path: KeyPath, kinds: Mapping[str, JobKind]) -> ConfigProblem | None:
     """The one problem of a job whose kind is refused: why."""
     written = body.get("type") if isinstance(body, Mapping) else None
     kind = kinds.get(written) if isinstance(written, str) else None
     if kind is None or kind.refusal is None:
         return None
     why = kind.refusal
-    return Problem(path=(*path, "type"), message=why.message, hint=why.hint, code=why.specific_code)
+    return ConfigProblem(
+        path=(*path, "type"), message=why.message, hint=why.hint, code=why.specific_code
+    )
 
 
 def find_kind(
@@ -120,7 +136,7 @@ def find_kind(
     *,
     path: KeyPath,
     kinds: Mapping[str, JobKind],
-    problems: list[Problem],
+    problems: list[ConfigProblem],
 ) -> JobKind | None:
     """The kind of the job `name`, or None. The `problems` of its keys are added in both cases."""
     refused = refusal_of(body, path, kinds)
@@ -128,7 +144,7 @@ def find_kind(
         problems.append(refused)
         return None
     kind = _named_kind(name, body, path, kinds)
-    if isinstance(kind, Problem):
+    if isinstance(kind, ConfigProblem):
         problems.extend(_problems_without_kind(kind, body, path, kinds))
         return None
     known = COMMON_KEYS | kind.keys
@@ -142,7 +158,7 @@ def find_kind(
 
 def _named_kind(
     name: str, body: Mapping[str, Any], path: KeyPath, kinds: Mapping[str, JobKind]
-) -> JobKind | Problem:
+) -> JobKind | ConfigProblem:
     """The one kind that the body names: by `type`, or by the key `command` or `python`."""
     run_keys = [key for key in body if key in (COMMAND.name, PYTHON.name)]
     if "type" not in body:
@@ -159,8 +175,8 @@ def _named_kind(
     return _ambiguous(path, others[0], f"`type: {kind.name}`") if others else kind
 
 
-def _ambiguous(path: KeyPath, key: str, other: str) -> Problem:
-    return Problem(
+def _ambiguous(path: KeyPath, key: str, other: str) -> ConfigProblem:
+    return ConfigProblem(
         path=(*path, key),
         message=f"`{key}` does not go together with {other}",
         hint="A job runs one thing: keep one of the two.",
@@ -170,8 +186,8 @@ def _ambiguous(path: KeyPath, key: str, other: str) -> Problem:
 
 
 def _problems_without_kind(
-    missing: Problem, body: Mapping[str, Any], path: KeyPath, kinds: Mapping[str, JobKind]
-) -> list[Problem]:
+    missing: ConfigProblem, body: Mapping[str, Any], path: KeyPath, kinds: Mapping[str, JobKind]
+) -> list[ConfigProblem]:
     """The problems of a job whose kind is unknown. A misspelt `comand` explains that already."""
     known = COMMON_KEYS.union(*(kind.keys for kind in kinds.values()))
     unknown = [key for key in body if key not in known]
@@ -182,12 +198,12 @@ def _problems_without_kind(
 
 def _key_of_other_kind(
     path: KeyPath, key: str, kind: JobKind, kinds: Mapping[str, JobKind]
-) -> Problem | None:
+) -> ConfigProblem | None:
     """The problem of a `key` that only jobs of another kind have."""
     owners = sorted(other.name for other in kinds.values() if key in other.keys)
     if not owners:
         return None
-    return Problem(
+    return ConfigProblem(
         path=(*path, key),
         message=f"`{key}` has no meaning for a job of type {kind.name}",
         hint=f"It is read by jobs of type {', '.join(owners)}. Remove it here.",

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from tsuzuki.config.schema.job_keys import COMMON_KEYS, CommonKeys
 from tsuzuki.config.schema.job_kinds import JobKind, find_kind, nothing_to_run, with_built_in
-from tsuzuki.config.schema.problems import Problem, invalid
+from tsuzuki.config.schema.problems import ConfigProblem, invalid
 from tsuzuki.config.schema.validation import validate
 from tsuzuki.config.yaml.nodes import KeyPath
 from tsuzuki.model.errors import ConfigurationError
@@ -26,7 +26,7 @@ def parse_job(
     default_timezone: str = DEFAULT_TIMEZONE,
 ) -> JobSpec:
     """A job that is not in a file, by the same rules as one that is. Raises `InvalidFile`."""
-    problems: list[Problem] = []
+    problems: list[ConfigProblem] = []
     job = read_job(
         name,
         body,
@@ -45,7 +45,7 @@ def problem_at(
 ) -> ConfigurationError | None:
     """What is wrong with one key of a job; an empty `key` is the name. What else is wrong or missing does not
     count."""
-    problems: list[Problem] = []
+    problems: list[ConfigProblem] = []
     read_job(name, body, path=(), kinds=kinds, default_timezone=DEFAULT_TIMEZONE, problems=problems)
     found = (
         problem
@@ -63,7 +63,7 @@ def read_job(
     path: KeyPath,
     kinds: Mapping[str, JobKind],
     default_timezone: str,
-    problems: list[Problem],
+    problems: list[ConfigProblem],
 ) -> JobSpec | None:
     """The job `name` with the `body` at `path`. If invalid: None, and its `problems` are added."""
     before = len(problems)
@@ -83,8 +83,8 @@ def read_job(
     return _spec(name, kind, common, options, schedule)
 
 
-def _invalid_name(name: str, path: KeyPath) -> Problem:
-    return Problem(
+def _invalid_name(name: str, path: KeyPath) -> ConfigProblem:
+    return ConfigProblem(
         path=path,
         message=f"{name!r} cannot be a job name",
         hint="Use letters, digits, '.', '_' and '-', beginning with a letter or digit, "
@@ -95,7 +95,7 @@ def _invalid_name(name: str, path: KeyPath) -> Problem:
 
 
 def _read_schedule(
-    value: object, path: KeyPath, default_timezone: str, problems: list[Problem]
+    value: object, path: KeyPath, default_timezone: str, problems: list[ConfigProblem]
 ) -> Schedule | None:
     if value is None:
         return None
@@ -104,7 +104,7 @@ def _read_schedule(
     except ConfigurationError as error:
         invalid_part, at_key = _invalid_part(value)
         problems.append(
-            Problem(
+            ConfigProblem(
                 path=(*path, "schedule", *invalid_part),
                 message=error.message,
                 hint=error.hint,

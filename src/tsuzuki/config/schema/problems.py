@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tsuzuki.config.yaml.document import Document
+from tsuzuki.config.yaml.document import YamlDocument
 from tsuzuki.config.yaml.nodes import KeyPath
-from tsuzuki.model.errors import ConfigurationError, Place
+from tsuzuki.model.errors import ConfigurationError, FilePlace
 
 
 @dataclass(frozen=True, kw_only=True)
-class Problem:
+class ConfigProblem:
     """One problem at `path`: of the key itself (`at_key`), or of its value. The line is not quoted if it
     `is_secret`."""
 
@@ -21,13 +21,13 @@ class Problem:
     at_key: bool = False
     is_secret: bool = False
 
-    def as_error(self, document: Document | None) -> ConfigurationError:
+    def as_error(self, document: YamlDocument | None) -> ConfigurationError:
         """The problem as an error, with its place if it is in a file."""
         return ConfigurationError(
             self.message, hint=self.hint, place=self._place(document), code=self.code
         )
 
-    def _place(self, document: Document | None) -> Place | None:
+    def _place(self, document: YamlDocument | None) -> FilePlace | None:
         if document is None:
             return None
         find = document.place_of_key if self.at_key else document.place_of_value
@@ -56,7 +56,7 @@ class InvalidFile(ConfigurationError):
         return {**super().as_dict(), "problems": [problem.as_dict() for problem in self.problems]}
 
 
-def invalid(problems: Iterable[Problem], document: Document | None = None) -> InvalidFile:
+def invalid(problems: Iterable[ConfigProblem], document: YamlDocument | None = None) -> InvalidFile:
     """All `problems` as one error, in the order of the file."""
     return InvalidFile(sorted((problem.as_error(document) for problem in problems), key=_position))
 

@@ -23,18 +23,18 @@ from tsuzuki.config.schema.annotations import (
     variable_alias,
 )
 from tsuzuki.config.schema.job_kinds import JobKind
-from tsuzuki.config.schema.problems import Problem, format_path, invalid
+from tsuzuki.config.schema.problems import ConfigProblem, format_path, invalid
 from tsuzuki.config.schema.validation import problems_before_expansion, validate, wrong_value
 from tsuzuki.config.schema.web import SECTION as WEB
 from tsuzuki.config.schema.web import WebSection
-from tsuzuki.config.yaml.document import Document
+from tsuzuki.config.yaml.document import YamlDocument
 from tsuzuki.config.yaml.nodes import KeyPath
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.secrets import MASK
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class SectionKey:
     """One key of a section, for a reader."""
 
     path: KeyPath
@@ -49,7 +49,7 @@ class Section:
     name: str
     model: type[BaseModel]
     written: Mapping[str, Any]
-    document: Document | None
+    document: YamlDocument | None
     environ: Mapping[str, str] = field(repr=False)
     cwd: Path
 
@@ -62,13 +62,13 @@ class Section:
             value = self._from_environment(path) if _is_in(path, wanted) else None
             if value is not None:
                 _set_path(body, path, value)
-        problems: list[Problem] = []
+        problems: list[ConfigProblem] = []
         section = validate(self.model, body, path=(self.name,), problems=problems)
         if section is None:
             raise invalid(problems, self.document)
         return section
 
-    def entries(self) -> "Iterator[Entry]":
+    def entries(self) -> "Iterator[SectionKey]":
         """Each key of the section with the value in force as it was said, and its origin. Variables are not
         expanded, and a secret from the environment is masked."""
         for path in _leaf_paths(self.model):
@@ -76,13 +76,13 @@ class Section:
             variable = self._variable(path)
             if variable is not None:
                 shown = MASK if is_secret(self.model, path) else variable.text
-                yield Entry(path=(self.name, *path), value=shown, origin=variable.origin)
+                yield SectionKey(path=(self.name, *path), value=shown, origin=variable.origin)
             elif written is not None:
                 place = self.document.place_of_value((self.name, *path)) if self.document else None
-                yield Entry(path=(self.name, *path), value=written, origin=str(place))
+                yield SectionKey(path=(self.name, *path), value=written, origin=str(place))
             else:
                 default = default_at(self.model, path)
-                yield Entry(path=(self.name, *path), value=default, origin="default")
+                yield SectionKey(path=(self.name, *path), value=default, origin="default")
 
     def secrets(self) -> Iterator[str]:
         """The secrets that the environment gives, directly or in a file. What cannot be read is left out: it is
@@ -144,7 +144,7 @@ def section_names(kinds: Mapping[str, JobKind]) -> list[str]:
 
 
 def read_sections(
-    data: Mapping[str, Any], kinds: Mapping[str, JobKind], problems: list[Problem]
+    data: Mapping[str, Any], kinds: Mapping[str, JobKind], problems: list[ConfigProblem]
 ) -> dict[str, Mapping[str, Any]]:
     """The sections in the file, unexpanded. The `problems` of keys and literal values are added."""
     sections: dict[str, Mapping[str, Any]] = {}
@@ -168,10 +168,10 @@ def read_sections(
 
 def _literal_secrets(
     model: type[BaseModel], written: Mapping[str, Any], path: KeyPath
-) -> Iterator[Problem]:
+) -> Iterator[ConfigProblem]:
     for place, text in _texts(written, path):
         if text and is_secret(model, place[len(path) :]) and not variable_names(text):
-            yield Problem(
+            yield ConfigProblem(
                 path=place,
                 message=f"`{format_path(place)}` is a secret, and it is written out",
                 hint="Keep secrets out of the file: write ${NAME} in its place and set that "

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from tsuzuki.config.environment.expansion import variable_names
 from tsuzuki.config.schema.annotations import expected_words, keys_of, model_at
 from tsuzuki.config.schema.field_types import InvalidValue
-from tsuzuki.config.schema.problems import Problem, format_path
+from tsuzuki.config.schema.problems import ConfigProblem, format_path
 from tsuzuki.config.yaml.nodes import KeyPath
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.suggestion import did_you_mean
@@ -57,7 +57,7 @@ EXPECTED_BY_ERROR = {
 
 
 def validate(
-    model: type[_Model], body: Mapping[str, Any], *, path: KeyPath, problems: list[Problem]
+    model: type[_Model], body: Mapping[str, Any], *, path: KeyPath, problems: list[ConfigProblem]
 ) -> _Model | None:
     """`body`, which is at `path`, as `model`. If it is invalid: None, and its `problems` are added."""
     try:
@@ -70,7 +70,7 @@ def validate(
 
 def problems_before_expansion(
     model: type[BaseModel], body: Mapping[str, Any], *, path: KeyPath
-) -> list[Problem]:
+) -> list[ConfigProblem]:
     """The problems of a `body` whose variables are not expanded yet. Whether a text with a variable is what its
     key must be is not known before that."""
     try:
@@ -83,16 +83,16 @@ def problems_before_expansion(
     return []
 
 
-def wrong_value(path: KeyPath, key: KeyPath, expected: str, value: object) -> Problem:
+def wrong_value(path: KeyPath, key: KeyPath, expected: str, value: object) -> ConfigProblem:
     """The problem of `key`, which is at `path`: its `value` is not what is `expected`."""
     message = f"`{format_path(key)}` must be {expected}, not {format_value(value)}"
-    return Problem(path=path, message=message)
+    return ConfigProblem(path=path, message=message)
 
 
-def unknown_key(path: KeyPath, key: KeyPath, known: Collection[str]) -> Problem:
+def unknown_key(path: KeyPath, key: KeyPath, known: Collection[str]) -> ConfigProblem:
     """The problem of `key`, which is at `path`: it is none of the `known` keys."""
     guess = did_you_mean(str(key[-1]), known)
-    return Problem(
+    return ConfigProblem(
         path=path,
         message=f"`{format_path(key)}` is not a key we know",
         hint=guess.strip() or f"Known here: {', '.join(sorted(known))}.",
@@ -117,8 +117,8 @@ def format_value(value: object) -> str:
 
 def _problems(
     model: type[BaseModel], body: Mapping[str, Any], path: KeyPath, details: list[ErrorDetails]
-) -> list[Problem]:
-    found: dict[KeyPath, Problem] = {}
+) -> list[ConfigProblem]:
+    found: dict[KeyPath, ConfigProblem] = {}
     for detail in details:
         problem = _problem(model, body, path, detail)
         # The alternatives of a union fail together: one problem is enough.
@@ -141,10 +141,10 @@ def _may_become_valid(body: Mapping[str, Any], detail: ErrorDetails) -> bool:
 
 def _problem(
     model: type[BaseModel], body: Mapping[str, Any], path: KeyPath, detail: ErrorDetails
-) -> Problem:
+) -> ConfigProblem:
     location = detail["loc"]
     if detail["type"] == "missing":
-        return Problem(
+        return ConfigProblem(
             path=path + location[:-1],
             message=f"`{format_path(location)}` is missing",
             code="missing_key",
@@ -160,7 +160,7 @@ def _problem(
         return error.as_problem(path + key)
     expected = expected_words(model, key)
     if expected is None and detail["type"] == "value_error":
-        return Problem(path=path + key, message=f"`{format_path(key)}`: {error}")
+        return ConfigProblem(path=path + key, message=f"`{format_path(key)}`: {error}")
     general = EXPECTED_BY_ERROR.get(detail["type"], "something else").format(**context)
     return wrong_value(path + key, key, expected or general, value)
 

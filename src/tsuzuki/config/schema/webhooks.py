@@ -14,11 +14,11 @@ from pydantic import Field, SecretStr, StrictStr
 
 from tsuzuki.config.environment.expansion import HERE, expand, variable_names
 from tsuzuki.config.schema.field_types import Expects, Name
-from tsuzuki.config.schema.problems import Problem
+from tsuzuki.config.schema.problems import ConfigProblem
 from tsuzuki.config.schema.strict_model import StrictModel
 from tsuzuki.config.schema.validation import validate, wrong_value
 from tsuzuki.config.yaml.nodes import KeyPath
-from tsuzuki.model.errors import ConfigurationError, Place
+from tsuzuki.model.errors import ConfigurationError, FilePlace
 from tsuzuki.model.webhook_signatures import SECRET_HEADER, WebhookKind
 
 SECTION = "webhooks"
@@ -62,7 +62,7 @@ class Webhook:
     """Where the secret stands, if that is the proof."""
     variables: tuple[str, ...]
     """As they are written, the newer secret first."""
-    place: Place | None = field(default=None, compare=False)
+    place: FilePlace | None = field(default=None, compare=False)
     environ: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     cwd: Path = field(default=HERE, compare=False, repr=False)
     """The base of relative paths in `…_FILE` variables."""
@@ -82,12 +82,12 @@ class Webhook:
         return values
 
     def in_process(
-        self, environ: Mapping[str, str], *, cwd: Path, place: Place | None
+        self, environ: Mapping[str, str], *, cwd: Path, place: FilePlace | None
     ) -> "Webhook":
         return replace(self, environ=environ, cwd=cwd, place=place)
 
 
-def read_webhooks(data: Mapping[str, Any], problems: list[Problem]) -> tuple[Webhook, ...]:
+def read_webhooks(data: Mapping[str, Any], problems: list[ConfigProblem]) -> tuple[Webhook, ...]:
     """The webhooks in the file. The `problems` of their keys are added."""
     written = data.get(SECTION)
     if written is None:
@@ -138,10 +138,10 @@ def _without_secrets(written: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _name_problems(written: Mapping[str, Any]) -> Iterator[Problem]:
+def _name_problems(written: Mapping[str, Any]) -> Iterator[ConfigProblem]:
     for name in written:
         if not (isinstance(name, str) and _NAME.fullmatch(name)):
-            yield Problem(
+            yield ConfigProblem(
                 path=(SECTION, name),
                 message=f"{name!r} cannot be the name of a webhook",
                 hint="It is a part of an address: use up to 64 letters and digits, with - and _ between.",
@@ -150,13 +150,13 @@ def _name_problems(written: Mapping[str, Any]) -> Iterator[Problem]:
             )
 
 
-def _secret_problems(written: Mapping[str, Any]) -> Iterator[Problem]:
+def _secret_problems(written: Mapping[str, Any]) -> Iterator[ConfigProblem]:
     for name, body in written.items():
         for key in SECRET_KEYS if isinstance(body, dict) else ():
             value = body.get(key)
             if value is None or (isinstance(value, str) and _VARIABLE.fullmatch(value)):
                 continue
-            yield Problem(
+            yield ConfigProblem(
                 path=(SECTION, name, key),
                 message=f"`{SECTION}.{name}.{key}` must be one variable, such as ${{WEBHOOK_SECRET}}",
                 hint="Keep secrets out of the file: write ${NAME} and set that environment variable.",
@@ -165,10 +165,10 @@ def _secret_problems(written: Mapping[str, Any]) -> Iterator[Problem]:
             )
 
 
-def _header_problems(section: _Section) -> Iterator[Problem]:
+def _header_problems(section: _Section) -> Iterator[ConfigProblem]:
     for name, keys in section.webhooks.items():
         if keys.header is not None and keys.kind is not WebhookKind.HEADER:
-            yield Problem(
+            yield ConfigProblem(
                 path=(SECTION, name, "header"),
                 message=f"`header` has no meaning for a webhook of the kind {keys.kind}",
                 hint="Remove it, or write kind: header.",

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from tsuzuki.config.yaml.source import read_bytes
 from tsuzuki.model.clock import Clock
-from tsuzuki.model.errors import Conflict, FileUnusable, Place
+from tsuzuki.model.errors import Conflict, FilePlace, FileUnusable
 
 _POLL_SECONDS = 0.02
 
@@ -67,7 +67,7 @@ def create_file(path: Path, content: bytes) -> None:
             raise Conflict(
                 f"{path} already exists",
                 hint="It was left as it is. Move it away first, or name another file.",
-                place=Place(file=str(path)),
+                place=FilePlace(file=str(path)),
             ) from None
         try:
             with os.fdopen(descriptor, "wb") as stream:
@@ -89,7 +89,7 @@ def _acquire(descriptor: int, path: Path, *, clock: Clock, timeout_seconds: floa
             raise Conflict(
                 f"{path} is being edited by another process",
                 hint=f"Its lock was not free for {timeout_seconds:g} seconds. Try again later.",
-                place=Place(file=str(path)),
+                place=FilePlace(file=str(path)),
                 retry_after_seconds=timeout_seconds,
             )
         clock.wait(never, _POLL_SECONDS)
@@ -101,7 +101,7 @@ def _refuse_if_changed(path: Path, expected: bytes) -> None:
         raise Conflict(
             f"{path} was changed by another program since it was read",
             hint="Nothing was written. Try again.",
-            place=Place(file=str(path)),
+            place=FilePlace(file=str(path)),
         )
 
 
@@ -148,6 +148,6 @@ def _os_errors_as_unreachable(path: Path) -> Iterator[None]:
         raise FileUnusable(
             f"{path} cannot be written: {problem.strerror}",
             hint=f"{remedy}; the file is unchanged.",
-            place=Place(file=str(path)),
+            place=FilePlace(file=str(path)),
             code="config_unwritable",
         ) from problem

@@ -12,29 +12,29 @@ from typing import Any
 
 from tsuzuki.config.yaml.nodes import KeyPath, Node, walk_path
 from tsuzuki.config.yaml.parser import parse_tree
-from tsuzuki.config.yaml.source import Source, read_source
-from tsuzuki.model.errors import Place
+from tsuzuki.config.yaml.source import YamlSource, read_source
+from tsuzuki.model.errors import FilePlace
 
 _TREES_MAX = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Document:
+class YamlDocument:
     """The `data` of a file (JSON types only) and the places of it (`place_of_…`)."""
 
-    source: Source
+    source: YamlSource
     root: Node
 
     @cached_property
     def data(self) -> Any:
         return self.root.to_data()
 
-    def place_of_key(self, path: KeyPath) -> Place:
+    def place_of_key(self, path: KeyPath) -> FilePlace:
         """The place of the last key of `path`, or of the longest part of `path` that exists."""
         entry, node = list(walk_path(self.root, path))[-1]
         return self.source.place(entry.key.start if entry else node.start)
 
-    def place_of_value(self, path: KeyPath) -> Place:
+    def place_of_value(self, path: KeyPath) -> FilePlace:
         """The place of the value at `path`. For a missing value: the place of the key that it is
         missing under."""
         steps = list(walk_path(self.root, path))
@@ -44,23 +44,23 @@ class Document:
         return self.source.place(node.start)
 
 
-def read_document(path: Path) -> Document:
+def read_document(path: Path) -> YamlDocument:
     """Read and parse the file at `path`. Raises `ConfigurationError`, or `FileUnusable`."""
     return parse_document(read_source(path))
 
 
-def parse_document(source: Source) -> Document:
+def parse_document(source: YamlSource) -> YamlDocument:
     """Parse `source`. Raises `ConfigurationError` at the place of a syntax error."""
-    return Document(source=source, root=_cached_tree(source))
+    return YamlDocument(source=source, root=_cached_tree(source))
 
 
 def parse_value(text: str, *, name: str) -> Any:
     """Parse one value, such as an option's. Raises `ConfigurationError`, with `name` as its file."""
-    return parse_tree(Source(file=name, text=text)).to_data()
+    return parse_tree(YamlSource(file=name, text=text)).to_data()
 
 
 @lru_cache(maxsize=_TREES_MAX)
-def _cached_tree(source: Source) -> Node:
+def _cached_tree(source: YamlSource) -> Node:
     """The tree of `source`. Trees are immutable, so callers can share one; data is not, so each
-    `Document` makes its own."""
+    `YamlDocument` makes its own."""
     return parse_tree(source)

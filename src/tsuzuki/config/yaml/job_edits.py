@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tsuzuki.config.yaml.document import Document
+from tsuzuki.config.yaml.document import YamlDocument
 from tsuzuki.config.yaml.emitter import emit_block
-from tsuzuki.config.yaml.nodes import Entry
 from tsuzuki.config.yaml.nodes import Mapping as MappingNode
-from tsuzuki.config.yaml.source import Source
+from tsuzuki.config.yaml.nodes import MappingEntry
+from tsuzuki.config.yaml.source import YamlSource
 from tsuzuki.config.yaml.text_edits import (
     INDENT_STEP,
     TextEdit,
@@ -24,7 +24,7 @@ from tsuzuki.config.yaml.text_edits import (
 _BLANK_LINE = re.compile(r"\n[ \t]*\r?\n")
 
 
-def insert_job(document: Document, name: str, body: Mapping[str, Any]) -> list[TextEdit]:
+def insert_job(document: YamlDocument, name: str, body: Mapping[str, Any]) -> list[TextEdit]:
     """Insert a job after the last one, in the layout of the others."""
     source, section = document.source, _jobs_entry(document)
     if section is None:
@@ -50,7 +50,7 @@ def insert_job(document: Document, name: str, body: Mapping[str, Any]) -> list[T
     ]
 
 
-def delete_job(document: Document, entry: Entry) -> list[TextEdit]:
+def delete_job(document: YamlDocument, entry: MappingEntry) -> list[TextEdit]:
     """Delete the job `entry`, and one of the two blank lines around it."""
     mapping = jobs_mapping(document)
     edits = remove_keys(document.source, mapping, {entry.name})
@@ -59,7 +59,7 @@ def delete_job(document: Document, entry: Entry) -> list[TextEdit]:
     return [_with_blank_line_above(document.source, edit) for edit in edits]
 
 
-def jobs_mapping(document: Document) -> MappingNode:
+def jobs_mapping(document: YamlDocument) -> MappingNode:
     """The mapping under `jobs:`. Raises `Uneditable` if it is an alias or merged."""
     section = _jobs_entry(document)
     mapping = section.value if section else None
@@ -68,11 +68,11 @@ def jobs_mapping(document: Document) -> MappingNode:
     return mapping
 
 
-def _jobs_entry(document: Document) -> Entry | None:
+def _jobs_entry(document: YamlDocument) -> MappingEntry | None:
     return document.root.own_entry("jobs") if isinstance(document.root, MappingNode) else None
 
 
-def _insert_jobs_key(document: Document, name: str, body: Mapping[str, Any]) -> TextEdit:
+def _insert_jobs_key(document: YamlDocument, name: str, body: Mapping[str, Any]) -> TextEdit:
     source, root = document.source, document.root
     if isinstance(root, MappingNode) and root.is_flow:
         return insert_into_flow(source, root, {"jobs": {name: body}})
@@ -84,7 +84,7 @@ def _insert_jobs_key(document: Document, name: str, body: Mapping[str, Any]) -> 
 
 
 def _append_block(
-    source: Source, jobs: MappingNode, name: str, body: Mapping[str, Any]
+    source: YamlSource, jobs: MappingNode, name: str, body: Mapping[str, Any]
 ) -> TextEdit:
     indent = " " * source.column(jobs.entries[0].key.start)
     lines = emit_block(name, body, indent=indent, step=_indent_step(source, jobs))
@@ -93,7 +93,7 @@ def _append_block(
     return insert_lines(source, mapping_block_end(source, jobs), lines)
 
 
-def _indent_step(source: Source, jobs: MappingNode) -> str:
+def _indent_step(source: YamlSource, jobs: MappingNode) -> str:
     """How much deeper than its name the body of a job is indented in this file."""
     for job in jobs.entries:
         body = job.value
@@ -102,7 +102,7 @@ def _indent_step(source: Source, jobs: MappingNode) -> str:
     return INDENT_STEP
 
 
-def _has_blank_lines_between(source: Source, jobs: MappingNode) -> bool:
+def _has_blank_lines_between(source: YamlSource, jobs: MappingNode) -> bool:
     """Whether a blank line separates the last two jobs. With one job: yes, by default."""
     if len(jobs.entries) < 2:
         return True
@@ -110,7 +110,7 @@ def _has_blank_lines_between(source: Source, jobs: MappingNode) -> bool:
     return _BLANK_LINE.search(source.text, before.value.end, last.key.start) is not None
 
 
-def _with_blank_line_above(source: Source, deletion: TextEdit) -> TextEdit:
+def _with_blank_line_above(source: YamlSource, deletion: TextEdit) -> TextEdit:
     """Extend a deletion by the blank line above it if one follows too, so that one is left."""
     above = source.line_start(deletion.start - 1)
     below_is_blank = not source.text[deletion.end : source.line_end(deletion.end)].strip()

@@ -65,7 +65,7 @@ class Sequence:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class MappingEntry:
     """A key and its value. `colon_end` is the offset after the colon, or None if the colon does not
     follow the key directly."""
 
@@ -82,7 +82,7 @@ class Entry:
 class Mapping:
     """`entries` are its own; `merged` are the mappings under `<<`, of which the first one wins."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[MappingEntry, ...]
     merged: tuple["Mapping", ...]
     is_flow: bool
     start: int
@@ -90,11 +90,11 @@ class Mapping:
     size: int
     height: int
 
-    def own_entry(self, name: str) -> Entry | None:
+    def own_entry(self, name: str) -> MappingEntry | None:
         """The entry `name` of this mapping itself, without merged ones."""
         return next((entry for entry in self.entries if entry.name == name), None)
 
-    def entry(self, name: str) -> Entry | None:
+    def entry(self, name: str) -> MappingEntry | None:
         """The entry `name`, its own or merged."""
         own = self.own_entry(name)
         if own is not None:
@@ -120,7 +120,7 @@ def dereference(node: Node) -> Scalar | Sequence | Mapping:
     return node
 
 
-def walk_path(root: Node, path: KeyPath) -> Iterator[tuple[Entry | None, Node]]:
+def walk_path(root: Node, path: KeyPath) -> Iterator[tuple[MappingEntry | None, Node]]:
     """Yield the entry and the node at each step of `path`, from the root to the last that exists."""
     node = root
     yield None, node
@@ -132,7 +132,7 @@ def walk_path(root: Node, path: KeyPath) -> Iterator[tuple[Entry | None, Node]]:
         yield found
 
 
-def _child(node: Node, step: str | int) -> tuple[Entry | None, Node] | None:
+def _child(node: Node, step: str | int) -> tuple[MappingEntry | None, Node] | None:
     if isinstance(node, Mapping):
         entry = node.entry(str(step))
         return None if entry is None else (entry, entry.value)

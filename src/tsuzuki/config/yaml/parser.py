@@ -27,15 +27,15 @@ from tsuzuki.config.yaml.nodes import (
     DEPTH_MAX,
     NODES_MAX,
     Alias,
-    Entry,
     Mapping,
+    MappingEntry,
     Node,
     Scalar,
     Sequence,
     dereference,
     resolve_scalar,
 )
-from tsuzuki.config.yaml.source import Source
+from tsuzuki.config.yaml.source import YamlSource
 from tsuzuki.config.yaml.syntax_errors import syntax_error
 from tsuzuki.model.errors import ConfigurationError
 
@@ -43,7 +43,7 @@ _COLON = re.compile(r"[ \t]*:")
 _DASH = re.compile(r"(?:\s|#[^\n]*\n)*-")
 
 
-def parse_tree(source: Source) -> Node:
+def parse_tree(source: YamlSource) -> Node:
     """Parse the one document in `source`; an empty one is null. Raises `ConfigurationError`."""
     try:
         return _Parser(source).document()
@@ -64,7 +64,7 @@ def _end(event: Event) -> int:
 class _Parser:
     """A recursive descent over the events. `DEPTH_MAX` bounds the recursion."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: YamlSource) -> None:
         self._source = source
         self._events: Iterator[Event] = yaml.parse(source.text, Loader=yaml.CSafeLoader)
         self._anchors: dict[str, Node | None] = {}
@@ -161,7 +161,7 @@ class _Parser:
         )
 
     def _mapping(self, event: MappingStartEvent, *, depth: int) -> Mapping:
-        entries: dict[str, Entry] = {}
+        entries: dict[str, MappingEntry] = {}
         merged: list[Mapping] = []
         values: list[Node] = []
         end = _start(event)
@@ -186,7 +186,7 @@ class _Parser:
             height=1 + max((value.height for value in values), default=0),
         )
 
-    def _entry(self, event: Event, *, depth: int) -> Entry:
+    def _entry(self, event: Event, *, depth: int) -> MappingEntry:
         self._refuse_tag(event)
         start, end = _start(event), _end(event)
         if not isinstance(event, ScalarEvent) or event.anchor is not None or start == end:
@@ -197,13 +197,13 @@ class _Parser:
         colon = _COLON.match(self._source.text, end)
         colon_end = colon.end() if colon else None
         # Keys are always text: a job may be called `2024` or `null`.
-        return Entry(
+        return MappingEntry(
             key=Scalar(value=event.value, start=start, end=end),
             value=self._node(next(self._events), depth=depth, start_min=colon_end or end),
             colon_end=colon_end,
         )
 
-    def _merge(self, entry: Entry) -> list[Mapping]:
+    def _merge(self, entry: MappingEntry) -> list[Mapping]:
         value = dereference(entry.value)
         candidates = value.items if isinstance(value, Sequence) else (value,)
         mappings = [dereference(candidate) for candidate in candidates]
@@ -247,7 +247,7 @@ class _Parser:
                 "Remove the line that begins with '%'; files are YAML 1.2.",
             )
 
-    def _duplicate(self, first: Entry, second: Entry) -> ConfigurationError:
+    def _duplicate(self, first: MappingEntry, second: MappingEntry) -> ConfigurationError:
         line = self._source.place(first.key.start).line
         return self._source.error(
             second.key.start,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tsuzuki.model.errors import ConfigurationError, FileUnusable, Place
+from tsuzuki.model.errors import ConfigurationError, FilePlace, FileUnusable
 from tsuzuki.model.secrets import mask_secrets
 
 SIZE_MAX = 1024 * 1024
@@ -25,7 +25,7 @@ _OTHER_ENCODINGS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class YamlSource:
     """A file's text without its byte order mark. Offsets count characters from 0."""
 
     file: str
@@ -60,9 +60,9 @@ class Source:
         """The number of characters before `offset` in its line."""
         return offset - self.line_start(offset)
 
-    def place(self, offset: int) -> Place:
+    def place(self, offset: int) -> FilePlace:
         """Line and column of `offset`, counted from 1, and the line with its passwords redacted."""
-        return Place(
+        return FilePlace(
             file=self.file,
             line=bisect_right(self._line_starts, offset),
             column=self.column(offset) + 1,
@@ -77,7 +77,7 @@ class Source:
         return ((BOM if self.has_bom else "") + self.text).encode("utf-8")
 
 
-def read_source(path: Path) -> Source:
+def read_source(path: Path) -> YamlSource:
     """Read the text at `path`. Raises `ConfigurationError` if it is missing, too large or binary."""
     return decode_source(read_bytes(path), file=str(path))
 
@@ -97,12 +97,12 @@ def read_bytes(path: Path) -> bytes:
         raise FileUnusable(
             f"{path} cannot be read: {problem.strerror}",
             hint="Check the permissions of the file and of the folders above it.",
-            place=Place(file=str(path)),
+            place=FilePlace(file=str(path)),
             code="config_unreadable",
         ) from None
 
 
-def decode_source(content: bytes, *, file: str) -> Source:
+def decode_source(content: bytes, *, file: str) -> YamlSource:
     """Decode `content`. Raises `ConfigurationError` if it is too large, or at the first byte that is
     not UTF-8."""
     if len(content) > SIZE_MAX:
@@ -114,16 +114,16 @@ def decode_source(content: bytes, *, file: str) -> Source:
         text = content.decode("utf-8")
     except UnicodeDecodeError as problem:
         readable = content[: problem.start].decode("utf-8").removeprefix(BOM)
-        raise Source(file=file, text=readable).error(
+        raise YamlSource(file=file, text=readable).error(
             len(readable),
             f"byte 0x{content[problem.start]:02x} is not UTF-8 text",
             hint="Save the file as UTF-8.",
             code="config_encoding",
         ) from None
-    return Source(file=file, text=text.removeprefix(BOM), has_bom=text.startswith(BOM))
+    return YamlSource(file=file, text=text.removeprefix(BOM), has_bom=text.startswith(BOM))
 
 
 def _file_error(path: Path | str, what: str, hint: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{path} {what}", hint=hint, place=Place(file=str(path)), code="config_file"
+        f"{path} {what}", hint=hint, place=FilePlace(file=str(path)), code="config_file"
     )

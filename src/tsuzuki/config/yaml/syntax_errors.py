@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from yaml import MarkedYAMLError, YAMLError
 from yaml.reader import ReaderError
 
-from tsuzuki.config.yaml.source import Source
+from tsuzuki.config.yaml.source import YamlSource
 from tsuzuki.model.errors import ConfigurationError
 
 
@@ -86,7 +86,7 @@ _TRANSLATIONS = (
 )
 
 
-def syntax_error(problem: YAMLError, source: Source) -> ConfigurationError:
+def syntax_error(problem: YAMLError, source: YamlSource) -> ConfigurationError:
     """Translate the parser's `problem` into an error with message, place and hint."""
     if isinstance(problem, ReaderError):
         before = source.text.encode()[: problem.position].decode()  # libyaml counts bytes here
@@ -101,7 +101,7 @@ def syntax_error(problem: YAMLError, source: Source) -> ConfigurationError:
     return source.error(offset, found.message, hint=found.hint, code="yaml")
 
 
-def _message(problem: YAMLError, source: Source) -> str:
+def _message(problem: YAMLError, source: YamlSource) -> str:
     """The parser's message, made exact where the next character says more than the parser does."""
     message = str(getattr(problem, "problem", None) or problem)
     following = source.text[_offset(problem, at_context=False) :][:1]

@@ -15,9 +15,9 @@ from itertools import chain, groupby
 from typing import Any
 
 from tsuzuki.config.yaml.emitter import emit_entry, emit_flow
-from tsuzuki.config.yaml.nodes import Entry, Node, Scalar, Sequence
 from tsuzuki.config.yaml.nodes import Mapping as MappingNode
-from tsuzuki.config.yaml.source import Source
+from tsuzuki.config.yaml.nodes import MappingEntry, Node, Scalar, Sequence
+from tsuzuki.config.yaml.source import YamlSource
 from tsuzuki.model.jsontext import encode
 
 INDENT_STEP = "  "
@@ -37,7 +37,7 @@ class Uneditable(Exception):
     """The file is written in a form that only a person can edit safely."""
 
 
-def apply_edits(source: Source, edits: Iterable[TextEdit]) -> Source:
+def apply_edits(source: YamlSource, edits: Iterable[TextEdit]) -> YamlSource:
     """`source` with all `edits` applied. They may touch, but not overlap."""
     text = source.text
     for edit in sorted(edits, key=lambda edit: (edit.start, edit.end), reverse=True):
@@ -45,7 +45,7 @@ def apply_edits(source: Source, edits: Iterable[TextEdit]) -> Source:
     return replace(source, text=text)
 
 
-def set_value(source: Source, entry: Entry, value: Any) -> list[TextEdit]:
+def set_value(source: YamlSource, entry: MappingEntry, value: Any) -> list[TextEdit]:
     """Give `entry` the `value`. A block mapping is edited key by key and a block list item by item, to keep
     the comments between them; any other value is replaced in flow style."""
     node = entry.value
@@ -59,7 +59,7 @@ def set_value(source: Source, entry: Entry, value: Any) -> list[TextEdit]:
     return _replace_value(source, entry, emit_flow(value))
 
 
-def insert_lines(source: Source, position: int, lines: list[str]) -> TextEdit:
+def insert_lines(source: YamlSource, position: int, lines: list[str]) -> TextEdit:
     """Insert `lines` before the line that begins at `position`, or at the end of the file."""
     newline = source.newline
     text = newline.join(lines)
@@ -68,7 +68,9 @@ def insert_lines(source: Source, position: int, lines: list[str]) -> TextEdit:
     return TextEdit(start=position, end=position, text=text)
 
 
-def remove_keys(source: Source, mapping: MappingNode, removed: Collection[str]) -> list[TextEdit]:
+def remove_keys(
+    source: YamlSource, mapping: MappingNode, removed: Collection[str]
+) -> list[TextEdit]:
     """Remove the keys `removed` from `mapping`, with their values and the comments inside."""
     if mapping.is_flow:
         return _remove_from_flow(source, mapping, removed)
@@ -79,7 +81,9 @@ def remove_keys(source: Source, mapping: MappingNode, removed: Collection[str]) 
     ]
 
 
-def insert_into_flow(source: Source, mapping: MappingNode, added: Mapping[str, Any]) -> TextEdit:
+def insert_into_flow(
+    source: YamlSource, mapping: MappingNode, added: Mapping[str, Any]
+) -> TextEdit:
     """Add keys at the end of a flow mapping (`{…}`)."""
     text = emit_flow(added)[1:-1]
     if mapping.entries:
@@ -89,12 +93,12 @@ def insert_into_flow(source: Source, mapping: MappingNode, added: Mapping[str, A
     return TextEdit(start=position, end=position, text=f"{text}, " if mapping.merged else text)
 
 
-def entry_block_end(source: Source, entry: Entry) -> int:
+def entry_block_end(source: YamlSource, entry: MappingEntry) -> int:
     """The end of the lines of `entry`, with the comments indented deeper than its key."""
     return _block_end(source, _entry_end(entry), deeper_than=source.column(entry.key.start))
 
 
-def mapping_block_end(source: Source, mapping: MappingNode) -> int:
+def mapping_block_end(source: YamlSource, mapping: MappingNode) -> int:
     """The end of the lines of a block mapping, with the comments indented like its keys."""
     return _block_end(source, mapping.end, deeper_than=_key_column(source, mapping) - 1)
 
@@ -104,7 +108,7 @@ def same_json(one: Any, other: Any) -> bool:
     return encode(one) == encode(other)
 
 
-def _set_keys(source: Source, mapping: MappingNode, value: Mapping[str, Any]) -> list[TextEdit]:
+def _set_keys(source: YamlSource, mapping: MappingNode, value: Mapping[str, Any]) -> list[TextEdit]:
     edits: list[TextEdit] = []
     added: dict[str, Any] = {}
     for key, part in value.items():
@@ -133,7 +137,7 @@ def _is_merged(mapping: MappingNode, key: str, value: Any) -> bool:
     return entry is not None and same_json(entry.value.to_data(), value)
 
 
-def _insert_keys(source: Source, mapping: MappingNode, added: Mapping[str, Any]) -> TextEdit:
+def _insert_keys(source: YamlSource, mapping: MappingNode, added: Mapping[str, Any]) -> TextEdit:
     if mapping.is_flow:
         return insert_into_flow(source, mapping, added)
     indent = " " * _key_column(source, mapping)
@@ -141,19 +145,19 @@ def _insert_keys(source: Source, mapping: MappingNode, added: Mapping[str, Any])
     return insert_lines(source, mapping_block_end(source, mapping), list(chain(*parts)))
 
 
-def _key_column(source: Source, mapping: MappingNode) -> int:
+def _key_column(source: YamlSource, mapping: MappingNode) -> int:
     """The column of the keys of a block mapping; if all it has is `<<`, that is where it starts."""
     return source.column(mapping.entries[0].key.start if mapping.entries else mapping.start)
 
 
-def _has_item_lines(source: Source, sequence: Sequence) -> bool:
+def _has_item_lines(source: YamlSource, sequence: Sequence) -> bool:
     """Whether each item begins on a line of its own, behind its dash."""
     starts = [source.text[source.line_start(item.start) : item.start] for item in sequence.items]
     return bool(starts) and not sequence.is_flow and all(one.strip() == "-" for one in starts)
 
 
 def _set_items(
-    source: Source, entry: Entry, sequence: Sequence, value: list[Any]
+    source: YamlSource, entry: MappingEntry, sequence: Sequence, value: list[Any]
 ) -> list[TextEdit]:
     """Keep the lines of the items that stay; remove, insert and move the others. No edits if none would be left."""
     if not value or entry.colon_end is None:
@@ -187,7 +191,7 @@ def _set_items(
 
 
 def _remove_from_flow(
-    source: Source, mapping: MappingNode, removed: Collection[str]
+    source: YamlSource, mapping: MappingNode, removed: Collection[str]
 ) -> list[TextEdit]:
     """Remove each run of neighbours together with the comma that separates it from the rest, and leave the
     comments about the rest."""
@@ -211,7 +215,7 @@ def _remove_from_flow(
     return edits
 
 
-def _replace_value(source: Source, entry: Entry, text: str) -> list[TextEdit]:
+def _replace_value(source: YamlSource, entry: MappingEntry, text: str) -> list[TextEdit]:
     node = entry.value
     if entry.colon_end is None:
         raise Uneditable(f"`{entry.name}` is not written as `key: value`")
@@ -228,7 +232,7 @@ def _replace_value(source: Source, entry: Entry, text: str) -> list[TextEdit]:
     ]
 
 
-def _kept_comments(source: Source, entry: Entry) -> list[TextEdit]:
+def _kept_comments(source: YamlSource, entry: MappingEntry) -> list[TextEdit]:
     """The comments inside a flow value that is replaced, each on a line above its key."""
     node = entry.value
     if isinstance(node, Scalar) or not getattr(node, "is_flow", False):
@@ -258,17 +262,17 @@ def _scalar_ranges(node: Node) -> Iterator[tuple[int, int]]:
                 yield from _scalar_ranges(entry.value)
 
 
-def _own_line_end(source: Source, node: Node) -> int:
+def _own_line_end(source: YamlSource, node: Node) -> int:
     """The end of the line on which `node` ends; only of the node if a comment follows it."""
     line_end = source.line_end(node.end)
     return node.end if source.text[node.end : line_end].strip() else line_end
 
 
-def _entry_end(entry: Entry) -> int:
+def _entry_end(entry: MappingEntry) -> int:
     return max(entry.value.end, entry.colon_end or entry.key.end)
 
 
-def _block_end(source: Source, end: int, *, deeper_than: int) -> int:
+def _block_end(source: YamlSource, end: int, *, deeper_than: int) -> int:
     """The end of the line that contains `end`, or of the last comment line that follows it and is
     indented `deeper_than` a column."""
     block_end = position = source.line_end(end)

@@ -20,7 +20,7 @@ from redis.retry import Retry
 from tsuzuki.engine.coordination.circuit_breaker import CircuitBreaker
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError, ServiceUnreachable
-from tsuzuki.store.wakeups.channels import ALL_CHANNELS, Channel, messages, recipients
+from tsuzuki.store.wakeups.channels import ALL_CHANNELS, WakeupChannel, messages, recipients
 from tsuzuki.store.wakeups.listeners import Listener
 
 PREFIX_DEFAULT = "tsuzuki"
@@ -67,7 +67,9 @@ class RedisCoordination:
         location, self._prefix = _without_prefix(url)
         self._client = _client(location)
         self._clock = clock
-        self._channels = {channel: self._key("wake", channel.name.lower()) for channel in Channel}
+        self._channels = {
+            channel: self._key("wake", channel.name.lower()) for channel in WakeupChannel
+        }
         self._breaker = CircuitBreaker(
             service=_address(self._client), probe=self._probe, clock=clock
         )
@@ -156,7 +158,7 @@ class RedisListener:
     def __init__(
         self,
         new_subscription: Callable[[], Any],
-        channels: Mapping[str, Channel],
+        channels: Mapping[str, WakeupChannel],
         *,
         breaker: CircuitBreaker,
         clock: Clock,

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination
 from tsuzuki.engine.leader.bulk_canceler import KnownCancels
 from tsuzuki.engine.leader.group_search import GroupSearch
-from tsuzuki.engine.leader.placement import Placement, Selection
+from tsuzuki.engine.leader.placement import Placement, RunSelection
 from tsuzuki.engine.local_start import NOT_REFILLED, LocalStart, Refilled, load_tasks
 from tsuzuki.engine.task import Task
 from tsuzuki.model.job import Job, JobEdition
@@ -265,9 +265,9 @@ class Assigner:
         self.is_full = 0 < free == len(selection.assignments)
         return selection.assignments
 
-    def _selection(self, connection: Connection) -> Selection:
+    def _selection(self, connection: Connection) -> RunSelection:
         found = capacity.load(connection, heard_within_seconds=self._heard_within_seconds())
-        selection = Selection(Placement(found, jobs=self._jobs), wanted_max=BATCH_MAX)
+        selection = RunSelection(Placement(found, jobs=self._jobs), wanted_max=BATCH_MAX)
         if only_runs := selection.placement.only_runs:
             due = queue.due_among(connection, only_runs, canceled_by=self._cancels.active)
             self._place(connection, selection, due)
@@ -276,7 +276,7 @@ class Assigner:
     def _is_front_blocked(self) -> bool:
         return self._database.clock.monotonic() < self._front_blocked_until
 
-    def _walk(self, connection: Connection, selection: Selection, read: int) -> bool:
+    def _walk(self, connection: Connection, selection: RunSelection, read: int) -> bool:
         """Read further along the queue, after `read` runs of it: as many as slots are free, then more. False if that
         was not enough."""
         for limit in (min(selection.free_slots, WALK_MAX), WALK_MAX):
@@ -290,7 +290,7 @@ class Assigner:
                 return True
         return not selection.wants_more
 
-    def _search_groups(self, connection: Connection, selection: Selection) -> None:
+    def _search_groups(self, connection: Connection, selection: RunSelection) -> None:
         """Place runs of the jobs that have room. That ends: each query leaves out the jobs that were found
         to be blocked, and reads more runs than the last one."""
         live = queue_groups.live_jobs(connection)
@@ -304,7 +304,9 @@ class Assigner:
                 return
             limit *= WIDEN_FACTOR
 
-    def _place(self, connection: Connection, selection: Selection, found: Sequence[DueRun]) -> None:
+    def _place(
+        self, connection: Connection, selection: RunSelection, found: Sequence[DueRun]
+    ) -> None:
         one_of_each = {run.job_id: run for run in found}
         asked = {job_id: run.job_edition for job_id, run in one_of_each.items()}
         placement = selection.placement

@@ -14,7 +14,7 @@ from tsuzuki.engine.leader.assigner import Assigner
 from tsuzuki.engine.leader.bulk_canceler import BulkCanceler, KnownCancels
 from tsuzuki.engine.leader.canceler import Canceler
 from tsuzuki.engine.leader.event_intake import EventIntake
-from tsuzuki.engine.leader.planner import Planned, Planner
+from tsuzuki.engine.leader.planner import Planner, PlanningResult
 from tsuzuki.engine.leader.rescuer import Rescued, Rescuer
 from tsuzuki.engine.leader.silence_guard import SilenceGuard
 from tsuzuki.engine.local_start import LocalStart
@@ -204,12 +204,12 @@ class Leader:
         expects_change = woken or self._is_busy or has_become_due or has_changed
         return self.assigner.tick(term, expects_change=expects_change)
 
-    def _plan(self, term: Term, polled: LeaderPoll) -> Planned:
+    def _plan(self, term: Term, polled: LeaderPoll) -> PlanningResult:
         """Plan if a tick has come, or if jobs were changed since the last planning."""
         known = (term.epoch, *polled.jobs)
         is_early = self._next_tick is None or polled.now < self._next_tick
         if known == self._planned_for and is_early:
-            return Planned(now=polled.now, next_at=self._next_tick)
+            return PlanningResult(now=polled.now, next_at=self._next_tick)
         self._planned_for = None
         planned = self._planner.tick(term)
         self._next_tick = planned.next_at

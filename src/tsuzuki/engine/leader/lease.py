@@ -13,7 +13,7 @@ from tsuzuki.model.clock import Clock
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store import leadership
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.sql.database import Database, Use
+from tsuzuki.store.sql.database import ConnectionUse, Database
 
 
 class OnDatabaseTime(Protocol):
@@ -55,7 +55,7 @@ class Lease:
         # A term that is being renewed still holds, until its old deadline: leading goes on.
         term = self._term = self.term
         try:
-            with self._database.used_for(Use.VITAL):
+            with self._database.used_for(ConnectionUse.VITAL):
                 held = self._take_or_renew(term, settings.lease_seconds)
         except BaseException:
             self._term = None
@@ -81,7 +81,7 @@ class Lease:
         """Let another process lead at once."""
         term, self._term = self._term, None
         if term is not None:
-            with self._database.used_for(Use.VITAL), self._database.write() as connection:
+            with self._database.used_for(ConnectionUse.VITAL), self._database.write() as connection:
                 leadership.release(connection, term=term)
 
     def _take_or_renew(self, term: Term | None, lease_seconds: float) -> Term | None:

@@ -203,7 +203,7 @@ def _may_have(worker: WorkerCapacity, spec: JobSpec, needs: Needs) -> bool:
     return worker.only_job in (None, spec.name) and spec.tags <= worker.tags
 
 
-class Selection:
+class RunSelection:
     """The runs that one round assigns: placed in the order of the queue, up to the number of free slots. A run may be
     offered again by a later query of the round: each is placed once."""
 

@@ -25,7 +25,7 @@ from tsuzuki.store.wakeups import channels
 
 
 @dataclass(kw_only=True)
-class Planned:
+class PlanningResult:
     """What one planning did, and when by the database's clock; `next_at` is the next tick of any job.
     Unless `is_complete`, a tick that was due could not be planned."""
 
@@ -48,7 +48,7 @@ class Planner:
         self._unreadable: dict[int, JobEdition] = {}
         """Jobs that were logged as unreadable, as they were then."""
 
-    def tick(self, term: Term) -> Planned:
+    def tick(self, term: Term) -> PlanningResult:
         """Plan every job that is due."""
         with self._database.read() as connection:
             scheduled = jobs.find_scheduled(
@@ -56,7 +56,7 @@ class Planner:
             )
             now = self._database.now(connection)
         self._jobs = {job.id: job for job in scheduled}
-        planned = Planned(now=now)
+        planned = PlanningResult(now=now)
         upcoming: list[datetime] = []
         for job in scheduled:
             is_due = self._next_tick(job) <= now
@@ -88,7 +88,7 @@ class Planner:
         self._next[job.id] = (job.edition, job.planned_until, due_at)
         return due_at
 
-    def _plan(self, job: Job, term: Term, now: datetime, planned: Planned) -> Job:
+    def _plan(self, job: Job, term: Term, now: datetime, planned: PlanningResult) -> Job:
         """Returns the job as it is afterwards."""
         plan = job.plan_ticks(now, grace_seconds=self._settings().misfire_grace_seconds)
         if plan is None:

@@ -30,7 +30,7 @@ RETRY_AFTER_MAX_SECONDS = 366 * 86_400.0
 """Upper bound of a retry delay that a handler asks for: 366 days."""
 
 
-class Ended(NamedTuple):
+class EndedRun(NamedTuple):
     """A run that has ended here, and how."""
 
     task: Task
@@ -45,9 +45,9 @@ class Ended(NamedTuple):
 class Finished(NamedTuple):
     """Ends that the database accepted and refused, those whose row is locked, and how many retries were made."""
 
-    accepted: list[Ended]
-    refused: list[Ended]
-    locked: list[Ended]
+    accepted: list[EndedRun]
+    refused: list[EndedRun]
+    locked: list[EndedRun]
     retries: int
 
 
@@ -94,7 +94,7 @@ def _end_of_stopped(task: Task, cause: StopCause) -> RunEnd | None:
 
 def finish(
     connection: Connection,
-    ends: Sequence[Ended],
+    ends: Sequence[EndedRun],
     *,
     worker_id: str,
     now: Callable[[Connection], datetime],

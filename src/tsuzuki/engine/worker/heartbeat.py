@@ -21,9 +21,9 @@ from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.store import workers
 from tsuzuki.store.runs import ownership
-from tsuzuki.store.sql.database import Database, Use
+from tsuzuki.store.sql.database import ConnectionUse, Database
 from tsuzuki.store.wakeups import channels
-from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.wakeups.channels import WakeupChannel
 
 
 class HeartbeatResult(StrEnum):
@@ -97,7 +97,7 @@ class Heartbeat:
         """One heartbeat. It may hang as long as the driver does: see `looks_hung`."""
         self._sending_since = self._clock.monotonic()
         try:
-            with self._database.used_for(Use.VITAL):
+            with self._database.used_for(ConnectionUse.VITAL):
                 return self._tick()
         finally:
             self._sending_since = None
@@ -191,7 +191,7 @@ class Heartbeat:
         return settings.reading_seconds / 4
 
     def _is_silence_recorded(self) -> bool:
-        with self._database.used_for(Use.VITAL), self._database.read() as connection:
+        with self._database.used_for(ConnectionUse.VITAL), self._database.read() as connection:
             return workers.is_silence_recorded(connection, self._worker_id())
 
     @property
@@ -237,7 +237,7 @@ class Heartbeat:
                     worker_id=worker_id,
                     deadline_seconds=settings.continuation_seconds,
                 )
-                channels.notify(connection, Channel.LEADER)
+                channels.notify(connection, WakeupChannel.LEADER)
         except Unreachable:
             return self._unreachable()
         self._requests += 1

@@ -5,13 +5,13 @@ import secrets
 import socket
 from dataclasses import dataclass
 
-from tsuzuki.engine.role import Role
+from tsuzuki.engine.role import ProcessRole
 from tsuzuki.model.abilities import Abilities
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store import workers
 from tsuzuki.store.sql.database import Connection
 from tsuzuki.store.wakeups import channels
-from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.wakeups.channels import WakeupChannel
 
 HOST_LENGTH_MAX = 40
 """PostgreSQL cuts the name of a session after 63 bytes; the process id is to stay readable."""
@@ -36,7 +36,7 @@ class WorkerIdentity:
         return f"{self.host[:HOST_LENGTH_MAX]}:{self.pid}"
 
 
-def new_identity(role: Role, *, software_version: str) -> WorkerIdentity:
+def new_identity(role: ProcessRole, *, software_version: str) -> WorkerIdentity:
     host, pid = socket.gethostname(), os.getpid()
     return WorkerIdentity(
         id=f"{host}-{pid}-{secrets.token_hex(3)}",
@@ -70,4 +70,4 @@ def register(
         works_by=works_by,
         software_version=worker.software_version,
     )
-    channels.notify(connection, Channel.LEADER)
+    channels.notify(connection, WakeupChannel.LEADER)

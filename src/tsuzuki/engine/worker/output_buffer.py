@@ -13,7 +13,7 @@ from tsuzuki.engine.task import Task
 from tsuzuki.engine.worker.run_log import RunLog
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import UsageError
-from tsuzuki.model.run import Started
+from tsuzuki.model.run import StartedRun
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store import logs
 from tsuzuki.store.logs import LogLine
@@ -38,7 +38,7 @@ LINE_OVERHEAD_BYTES = 100
 class BufferedOutput:
     """What was taken out of the buffer to be written."""
 
-    lines: list[tuple[Started, LogLine]] = field(default_factory=list)
+    lines: list[tuple[StartedRun, LogLine]] = field(default_factory=list)
     reports: dict[int, ProgressReport] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
@@ -121,7 +121,7 @@ class OutputBuffer:
                 cap = self._settings().log_bytes_max_per_run
                 self._add(task.started, run_log.end(self._clock.now(), cap=cap))
 
-    def _add(self, run: Started, lines: Iterable[LogLine]) -> None:
+    def _add(self, run: StartedRun, lines: Iterable[LogLine]) -> None:
         for line in lines:
             self._output.lines.append((run, line))
             self._buffered_bytes += len(line.body) + LINE_OVERHEAD_BYTES

@@ -7,7 +7,7 @@ from tsuzuki.engine.task import Task
 from tsuzuki.engine.worker.output_buffer import OutputBuffer
 from tsuzuki.model.errors import Fenced
 from tsuzuki.store.runs import ownership, progress
-from tsuzuki.store.sql.database import Connection, Database, Use
+from tsuzuki.store.sql.database import Connection, ConnectionUse, Database
 from tsuzuki.store.sql.write_hold import LockUser
 
 
@@ -35,7 +35,7 @@ class WorkerRunIO:
         raises `Fenced` if it is not. The run's last report is written here even if the worker has taken it: it may
         write it later, or never."""
         with (
-            self._database.used_for(Use.UNBOUNDED),
+            self._database.used_for(ConnectionUse.UNBOUNDED),
             self._database.write(user=LockUser(task.run.id, task.job_name)) as connection,
         ):
             self._require_ownership(connection, task)

@@ -24,7 +24,7 @@ from tsuzuki.engine.worker.worker import Worker
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.secrets import mask_secrets
 from tsuzuki.model.states import RunState
-from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.wakeups.channels import WakeupChannel
 
 FLUSH_SECONDS = 0.2
 """How long log lines and progress may wait when nothing else is to be written; and after how long an end is tried
@@ -190,7 +190,7 @@ class WorkerSteps:
         if (step.ended and not step.refilled.is_full) or step.refused or step.lost:
             self._wakeups.leader.wake()
             if not self._worker.local_start.leads:
-                self._coordination.wake({Channel.LEADER})
+                self._coordination.wake({WakeupChannel.LEADER})
 
     # --- detached, and back ---------------------------------------------------------------------
 
@@ -287,7 +287,7 @@ class WorkerSteps:
     def _release(self, run_ids: frozenset[int]) -> None:
         """After runs were handed back in the database: end their reservations elsewhere too."""
         self._coordination.release(run_ids)
-        self._coordination.wake({Channel.LEADER})
+        self._coordination.wake({WakeupChannel.LEADER})
 
     def _wait_until_idle(self, seconds: float, *, unless: threading.Event | None = None) -> None:
         never = threading.Event()

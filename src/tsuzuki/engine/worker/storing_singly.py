@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from tsuzuki.engine.log import log
-from tsuzuki.engine.worker.finishing import Ended
+from tsuzuki.engine.worker.finishing import EndedRun
 from tsuzuki.engine.worker.output_buffer import BufferedOutput
 from tsuzuki.engine.worker.step import WorkerStep
 from tsuzuki.model.errors import Unreachable
@@ -18,12 +18,12 @@ from tsuzuki.store.logs import LogLine
 
 ERROR_CHARACTERS_MAX = 500
 
-Store = Callable[[BufferedOutput, list[Ended]], WorkerStep]
+Store = Callable[[BufferedOutput, list[EndedRun]], WorkerStep]
 """Stores output and ends in one transaction."""
 
 
 def store_singly(
-    store: Store, left: dict[int, BufferedOutput], ends: Iterable[Ended], *, now: datetime
+    store: Store, left: dict[int, BufferedOutput], ends: Iterable[EndedRun], *, now: datetime
 ) -> WorkerStep:
     """What is stored leaves `left`, where output is by run. The step has the problem that is not of one run."""
     step = WorkerStep()
@@ -41,7 +41,11 @@ def store_singly(
 
 
 def _store_run(
-    store: Store, step: WorkerStep, output: BufferedOutput | None, end: Ended | None, now: datetime
+    store: Store,
+    step: WorkerStep,
+    output: BufferedOutput | None,
+    end: EndedRun | None,
+    now: datetime,
 ) -> None:
     """The output first, in a transaction of its own: an end that is refused must not take the log with it."""
     if output is not None:
@@ -74,7 +78,7 @@ def _notice(output: BufferedOutput, problem: Exception, now: datetime) -> Buffer
     return BufferedOutput(lines=[(run, LogLine(seq=first.seq, at=now, stream="log", body=body))])
 
 
-def _without_values(ended: Ended, problem: Exception) -> Ended:
+def _without_values(ended: EndedRun, problem: Exception) -> EndedRun:
     """Without its result, and with another error. A success is a failure then; other ends stay what they are."""
     error = f"its end could not be stored: {_words(problem)}"
     end = ended.end._replace(result=None, error=error)

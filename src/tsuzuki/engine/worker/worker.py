@@ -25,7 +25,7 @@ from random import Random
 from tsuzuki.engine.local_start import LocalStart, load_tasks
 from tsuzuki.engine.outcome import Outcome, StopCause
 from tsuzuki.engine.task import Executor, Task
-from tsuzuki.engine.worker.finishing import Ended, finish, run_end_of
+from tsuzuki.engine.worker.finishing import EndedRun, finish, run_end_of
 from tsuzuki.engine.worker.identity import WorkerIdentity, register
 from tsuzuki.engine.worker.output_buffer import BufferedOutput, OutputBuffer, write_output
 from tsuzuki.engine.worker.run_io import WorkerRunIO
@@ -43,7 +43,7 @@ from tsuzuki.store import jobs, workers
 from tsuzuki.store.runs import cancel_requests, moves, ownership
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
-from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.wakeups.channels import WakeupChannel
 
 RUN_ENDS_MAX = 500
 """Ends per transaction."""
@@ -100,7 +100,7 @@ class Worker:
         self._outcomes: deque[tuple[Task, Outcome]] = deque()
         self._outcomes_wanted = 1
         """How many are worth a wake-up."""
-        self._unsaved: dict[int, Ended] = {}
+        self._unsaved: dict[int, EndedRun] = {}
         self.locked_ends: frozenset[int] = frozenset()
         """Those of them whose row another transaction holds: tried again after a while."""
         self._jobs: dict[int, Job] = {}
@@ -154,7 +154,7 @@ class Worker:
         self.stop_accepting()
         with self._database.write() as connection:
             handed_back = self._decline(connection)
-            channels.notify(connection, Channel.LEADER)
+            channels.notify(connection, WakeupChannel.LEADER)
         return handed_back
 
     def leave(self) -> frozenset[int]:
@@ -163,7 +163,7 @@ class Worker:
         with self._database.write() as connection:
             handed_back = self._hand_back(connection)
             workers.deregister(connection, self.identity.id)
-            channels.notify(connection, Channel.LEADER)
+            channels.notify(connection, WakeupChannel.LEADER)
         return handed_back
 
     def on_detached(self) -> None:
@@ -248,7 +248,7 @@ class Worker:
     def _transact(
         self,
         step: WorkerStep,
-        ends: Sequence[Ended],
+        ends: Sequence[EndedRun],
         output: BufferedOutput,
         *,
         poll: bool,
@@ -266,7 +266,7 @@ class Worker:
                     refilling = self.local_start.refilling(connection)
                     step.refilled = until_committed.enter_context(refilling)
                 if step.ended and not self.local_start.leads:
-                    channels.notify(connection, Channel.LEADER)
+                    channels.notify(connection, WakeupChannel.LEADER)
             if reconciles:
                 self.local_start.must_reconcile = False
             step.polled = poll
@@ -278,7 +278,7 @@ class Worker:
         self,
         connection: Connection,
         step: WorkerStep,
-        ends: Sequence[Ended],
+        ends: Sequence[EndedRun],
         output: BufferedOutput,
     ) -> None:
         """Lines and progress of a run are stored before its end, so while they cannot be, the end waits too."""
@@ -330,14 +330,14 @@ class Worker:
         looks = poll or not self.local_start.leads
         return self._start_assigned(connection, free) if looks and free > 0 else []
 
-    def _may_refill(self, step: WorkerStep, ends: Sequence[Ended]) -> bool:
+    def _may_refill(self, step: WorkerStep, ends: Sequence[EndedRun]) -> bool:
         """Only with few ends, for which a commit of its own would cost most; and not while an error may repeat: the
         ends must be stored."""
         is_simple = len(ends) <= REFILL_ENDS_MAX and not self.local_start.may_be_unconfirmed()
         return is_simple and self.accepting and bool(step.ended or step.refused)
 
     def _store_singly(
-        self, ends: Sequence[Ended], output: BufferedOutput, problem: Exception
+        self, ends: Sequence[EndedRun], output: BufferedOutput, problem: Exception
     ) -> WorkerStep:
         """After an error that is not about reaching the database: a retry of the whole may fail the same way. Without
         anything that was refused the cause is elsewhere, and the step has the problem."""
@@ -352,12 +352,12 @@ class Worker:
         self._settle(step)
         return step
 
-    def _store(self, output: BufferedOutput, ends: Sequence[Ended]) -> WorkerStep:
+    def _store(self, output: BufferedOutput, ends: Sequence[EndedRun]) -> WorkerStep:
         step = WorkerStep()
         with self._database.write() as connection:
             self._store_results(connection, step, ends, output)
             if step.ended:
-                channels.notify(connection, Channel.LEADER)
+                channels.notify(connection, WakeupChannel.LEADER)
         return step
 
     def _start_assigned(self, connection: Connection, free: int) -> list[Task]:
@@ -397,7 +397,7 @@ class Worker:
 
     # --- around it ------------------------------------------------------------------------------
 
-    def _collect_ends(self) -> list[Ended]:
+    def _collect_ends(self) -> list[EndedRun]:
         while self._outcomes and len(self._unsaved) < RUN_ENDS_MAX:
             task, outcome = self._outcomes.popleft()
             end = run_end_of(task, outcome)
@@ -405,7 +405,7 @@ class Worker:
                 self._release([task])
             else:
                 self.output.end_log(task)
-                self._unsaved[task.started.id] = Ended(task, end, outcome)
+                self._unsaved[task.started.id] = EndedRun(task, end, outcome)
         return list(self._unsaved.values())
 
     def _settle(self, step: WorkerStep) -> None:

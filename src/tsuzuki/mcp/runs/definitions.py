@@ -3,7 +3,7 @@
 from typing import Any
 
 from tsuzuki.mcp.parameters import CURSOR, budget_parameter, parameter
-from tsuzuki.mcp.tool import Parameter, Tool
+from tsuzuki.mcp.tool import Tool, ToolParameter
 from tsuzuki.mcp.tool_set import ToolSet
 from tsuzuki.model.access import Right
 from tsuzuki.model.states import RunState
@@ -28,7 +28,7 @@ _WAIT = parameter(
 )
 
 
-def _limit(maximum: int) -> Parameter:
+def _limit(maximum: int) -> ToolParameter:
     return parameter("limit", "integer", "count", "n", "max", "tail", minimum=1, maximum=maximum)
 
 
@@ -36,7 +36,7 @@ def _tool(
     name: str,
     description: str,
     function: str,
-    *parameters: Parameter,
+    *parameters: ToolParameter,
     budgets: tuple[int, int],
     right: Right = Right.RUNS_READ,
     **more: Any,

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.paging import foreign_cursor, question_of
 from tsuzuki.mcp.tokens import QUARTERS, clipped, printable
-from tsuzuki.mcp.tool import Call
+from tsuzuki.mcp.tool import ToolCall
 
 Item = TypeVar("Item")
 
@@ -21,7 +21,7 @@ NONE_YET = "None among those that were looked at; the cursor looks at the next o
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows(Generic[Item]):
+class WalkRows(Generic[Item]):
     """Rows from where the cursor stands, in the order of the walk."""
 
     noun: str
@@ -43,7 +43,7 @@ class Rows(Generic[Item]):
     empty: str = "Nothing found."
 
 
-def key_of(call: Call) -> str | None:
+def key_of(call: ToolCall) -> str | None:
     """The key that a call's cursor stands behind; None: at the start."""
     cursor = call.get("cursor")
     if cursor is None:
@@ -57,7 +57,7 @@ def key_of(call: Call) -> str | None:
         raise foreign_cursor(cursor) from None
 
 
-def number_of(call: Call, *, digits_max: int) -> int | None:
+def number_of(call: ToolCall, *, digits_max: int) -> int | None:
     """The same where keys are numbers, of so many digits that the database can compare them."""
     key = key_of(call)
     if key is None:
@@ -67,7 +67,7 @@ def number_of(call: Call, *, digits_max: int) -> int | None:
     return int(key)
 
 
-def rows_answer(call: Call, rows: Rows[Item]) -> ToolAnswer:
+def rows_answer(call: ToolCall, rows: WalkRows[Item]) -> ToolAnswer:
     """As many rows as fit, in the fullest form in which all fit."""
     if not rows.items:
         empty = NONE_YET if rows.continue_key else rows.empty
@@ -89,14 +89,16 @@ def rows_answer(call: Call, rows: Rows[Item]) -> ToolAnswer:
     return _made(call, rows, 1, clipped(printable(form(rows.items[0])), room))
 
 
-def _answer(call: Call, rows: Rows[Item], form: Callable[[Item], str], count: int) -> ToolAnswer:
+def _answer(
+    call: ToolCall, rows: WalkRows[Item], form: Callable[[Item], str], count: int
+) -> ToolAnswer:
     lines = [printable(form(item)) for item in rows.items[:count]]
     return _made(
         call, rows, count, "\n".join(reversed(lines) if rows.is_shown_backwards else lines)
     )
 
 
-def _made(call: Call, rows: Rows[Item], count: int, text: str) -> ToolAnswer:
+def _made(call: ToolCall, rows: WalkRows[Item], count: int, text: str) -> ToolAnswer:
     has_more = count > 0 and (rows.has_more or count < len(rows.items))
     is_stopped = rows.continue_key is not None and count == len(rows.items)
     key = rows.key(rows.items[count - 1]) if has_more else rows.continue_key
@@ -114,6 +116,6 @@ def _made(call: Call, rows: Rows[Item], count: int, text: str) -> ToolAnswer:
     )
 
 
-def _cursor(call: Call, key: str) -> str:
+def _cursor(call: ToolCall, key: str) -> str:
     text = base64.urlsafe_b64encode(key.encode("utf-8")).decode("ascii")
     return f"{text}-{question_of(call)}"

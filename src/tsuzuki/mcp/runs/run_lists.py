@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.runs.masking import masked_line, masked_run
 from tsuzuki.mcp.runs.next_calls import told_next
-from tsuzuki.mcp.runs.rows import Rows, key_of, number_of, rows_answer
+from tsuzuki.mcp.runs.rows import WalkRows, key_of, number_of, rows_answer
 from tsuzuki.mcp.runs.run_arguments import job_of, run_id_of
 from tsuzuki.mcp.runs.workspace import application_of
-from tsuzuki.mcp.tool import Call
+from tsuzuki.mcp.tool import ToolCall
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
 from tsuzuki.services.jobs import JobView
@@ -23,7 +23,7 @@ ERROR_LENGTH_SHORT = 120
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def job_list(call: Call) -> ToolAnswer:
+def job_list(call: ToolCall) -> ToolAnswer:
     """Jobs by name, those of the file and those of the database."""
     wanted = str(call.get("query", "")).casefold()
     views = application_of(call.state).jobs.find()
@@ -33,7 +33,7 @@ def job_list(call: Call) -> ToolAnswer:
     after = key_of(call)
     return rows_answer(
         call,
-        Rows(
+        WalkRows(
             noun="jobs",
             items=[one for one in found if after is None or one.name > after],
             key=lambda one: one.name,
@@ -45,7 +45,7 @@ def job_list(call: Call) -> ToolAnswer:
     )
 
 
-def run_list(call: Call) -> ToolAnswer:
+def run_list(call: ToolCall) -> ToolAnswer:
     """Runs, the newest first, as far as they are found in bounded time."""
     limit, before = int(call.get("limit", RUNS_DEFAULT)), number_of(call, digits_max=18)
     wanted = RunFilter(
@@ -59,7 +59,7 @@ def run_list(call: Call) -> ToolAnswer:
     is_stopped = stopped_before is not None and len(found) <= limit
     return rows_answer(
         call,
-        Rows(
+        WalkRows(
             noun="runs",
             items=[masked_run(one, call.state.mask) for one in found[:limit]],
             key=lambda one: str(one.id),
@@ -71,7 +71,7 @@ def run_list(call: Call) -> ToolAnswer:
     )
 
 
-def run_logs(call: Call) -> ToolAnswer:
+def run_logs(call: ToolCall) -> ToolAnswer:
     """The end of a log, or its start; the cursor goes on from there."""
     run_id, limit = run_id_of(call), int(call.get("limit", min(call.budget, LINES_MAX)))
     from_end = call.get("from", "end") == "end"
@@ -80,7 +80,7 @@ def run_logs(call: Call) -> ToolAnswer:
         lines = _lines(call, run_id, limit, cursor, from_end=from_end)
     return rows_answer(
         call,
-        Rows(
+        WalkRows(
             noun=f"lines of run {run_id}",
             items=[masked_line(one, call.state.mask) for one in lines[:limit]],
             key=lambda one: str(one.seq),
@@ -93,7 +93,7 @@ def run_logs(call: Call) -> ToolAnswer:
 
 
 def _lines(
-    call: Call, run_id: int, limit: int, cursor: int | None, *, from_end: bool
+    call: ToolCall, run_id: int, limit: int, cursor: int | None, *, from_end: bool
 ) -> list[LogLine]:
     """One more than `limit`, if there are so many, in the order of the walk."""
     logs = application_of(call.state).logs

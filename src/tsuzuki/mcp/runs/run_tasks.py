@@ -27,7 +27,7 @@ DAY_MS = 86_400_000
 
 
 class RunTasks:
-    """Every run is a task, whichever process or face started it."""
+    """Every run is a task, whichever process or interface started it."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state

@@ -13,7 +13,7 @@ from tsuzuki.mcp.runs.run_arguments import job_of, run_id_of
 from tsuzuki.mcp.runs.run_lists import moment, progress_of, short_log_line
 from tsuzuki.mcp.runs.workspace import application_of, workspace_of
 from tsuzuki.mcp.tokens import QUARTERS, clipped, compact_json, printable
-from tsuzuki.mcp.tool import Call
+from tsuzuki.mcp.tool import ToolCall
 from tsuzuki.model.errors import Unreachable, WaitTimedOut
 from tsuzuki.model.run import Run
 from tsuzuki.model.secrets import SecretMask
@@ -25,7 +25,7 @@ LOG_LINES = 20
 FAILURES = frozenset({RunState.FAILED, RunState.TIMED_OUT})
 
 
-def run_start(call: Call) -> ToolAnswer:
+def run_start(call: ToolCall) -> ToolAnswer:
     """Stored when this returns: it survives any process."""
     application = application_of(call.state)
     request = Request(
@@ -53,15 +53,15 @@ def _only_stored(submission: Submission, job: str) -> ToolAnswer:
     return ToolAnswer(header=header, text=text, structured={**about, "text": text})
 
 
-def run_get(call: Call) -> ToolAnswer:
+def run_get(call: ToolCall) -> ToolAnswer:
     return _looked_at(call, wait_seconds=call.get("wait_seconds", 0))
 
 
-def run_wait(call: Call) -> ToolAnswer:
+def run_wait(call: ToolCall) -> ToolAnswer:
     return _looked_at(call, wait_seconds=call.get("wait_seconds", WAIT_SECONDS_MAX))
 
 
-def run_cancel(call: Call) -> ToolAnswer:
+def run_cancel(call: ToolCall) -> ToolAnswer:
     """Stop a run, or never let it start."""
     run_id = run_id_of(call)
     application = application_of(call.state)
@@ -73,7 +73,7 @@ def run_cancel(call: Call) -> ToolAnswer:
     return _answer(call.budget, view, _facts(application, view, call.state.mask))
 
 
-def _looked_at(call: Call, *, wait_seconds: int) -> ToolAnswer:
+def _looked_at(call: ToolCall, *, wait_seconds: int) -> ToolAnswer:
     run_id = run_id_of(call)
     application = application_of(call.state)
     with told_next("run_list", {}):
@@ -112,7 +112,7 @@ def waiting_words(application: Application, run: Run) -> str | None:
     return f"{reason.sentence} {reason.hint or ''}".strip()
 
 
-def _report(call: Call, run: Run) -> None:
+def _report(call: ToolCall, run: Run) -> None:
     call.progress.report(run.progress_processed, run.progress_total, f"run {run.id} {run.state}")
 
 

@@ -71,7 +71,7 @@ class TokenView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewToken:
+class CreatedToken:
     """A token that was created; `text` is shown once and stored nowhere."""
 
     token: TokenView
@@ -112,7 +112,7 @@ class Tokens:
         role: Role,
         scopes: Collection[str] | None = None,
         expires_in_seconds: float = LIFETIME_DEFAULT_SECONDS,
-    ) -> NewToken:
+    ) -> CreatedToken:
         """Create a token that belongs to the user of `by`. One that a token makes ends with that token.
         Raises `NotPermitted` if it would have more rights than `by` has, `Conflict` if a token of that name is not
         revoked, `UsageError` for a name, scope or expiry."""
@@ -141,7 +141,7 @@ class Tokens:
             if stored is None:
                 raise _name_taken(name)
             _note(connection, "token.create", stored, by)
-        return NewToken(token=self._view(stored), text=made.text)
+        return CreatedToken(token=self._view(stored), text=made.text)
 
     def find(self, *, by: Principal, with_revoked: bool = False) -> list[TokenView]:
         """All tokens for a principal that manages access, else those of its own user; oldest first."""

@@ -19,7 +19,7 @@ from tsuzuki.store.sql.prepared import execute, parameters_for
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attempts:
+class SignInAttempts:
     """How many there were in the window, this one included, and when it ends."""
 
     count: int
@@ -53,7 +53,7 @@ def _count(dialect: Dialect) -> Any:
     ).returning(stored.attempts, stored.window_ends_at)
 
 
-def count(connection: Connection, key_hash: str, *, window_seconds: float) -> Attempts:
+def count(connection: Connection, key_hash: str, *, window_seconds: float) -> SignInAttempts:
     """Count one more attempt; the first one after a window opens a new one."""
     parameters = {
         "key_hash": key_hash,
@@ -61,7 +61,7 @@ def count(connection: Connection, key_hash: str, *, window_seconds: float) -> At
         "latest_end_seconds": window_seconds + CLOCK_TOLERANCE_SECONDS,
     }
     row = execute(connection, _count(connection.dialect), parameters).one()
-    return Attempts(count=row[0], window_ends_at=row[1])
+    return SignInAttempts(count=row[0], window_ends_at=row[1])
 
 
 _FORGET = delete(sign_in_attempts).where(_KEY)

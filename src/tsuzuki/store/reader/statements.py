@@ -30,23 +30,23 @@ def _of(table: str, columns: tuple[str, ...]) -> str:
 
 
 ALL_JOBS = (
-    f"SELECT {_of('job_definitions', JOB_COLUMNS)} FROM job_definitions "
-    "WHERE job_definitions.deleted_at IS NULL ORDER BY job_definitions.name"
+    f"SELECT {_of('tsuzuki_job_definitions', JOB_COLUMNS)} FROM tsuzuki_job_definitions "
+    "WHERE tsuzuki_job_definitions.deleted_at IS NULL ORDER BY tsuzuki_job_definitions.name"
 )
 _RUNS = (
-    f"SELECT {_of('job_runs', RUN_COLUMNS)}, job_definitions.name AS job_name FROM job_runs "
-    "JOIN job_definitions ON job_definitions.id = job_runs.job_definition_id"
+    f"SELECT {_of('tsuzuki_job_runs', RUN_COLUMNS)}, tsuzuki_job_definitions.name AS job_name FROM tsuzuki_job_runs "
+    "JOIN tsuzuki_job_definitions ON tsuzuki_job_definitions.id = tsuzuki_job_runs.job_definition_id"
 )
-RUN_BY_ID = f"{_RUNS} WHERE job_runs.id = ?"
+RUN_BY_ID = f"{_RUNS} WHERE tsuzuki_job_runs.id = ?"
 CANCEL_REQUEST_COLUMNS = ("run_id", "reason", "requested_by", "requested_at")
 CANCEL_REQUEST = (
-    f"SELECT {_of('run_cancel_requests', CANCEL_REQUEST_COLUMNS)} FROM run_cancel_requests "
-    "WHERE run_cancel_requests.run_id = ?"
+    f"SELECT {_of('tsuzuki_run_cancel_requests', CANCEL_REQUEST_COLUMNS)} FROM tsuzuki_run_cancel_requests "
+    "WHERE tsuzuki_run_cancel_requests.run_id = ?"
 )
-RUN_BY_KEY = f"{_RUNS} WHERE job_runs.idempotency_key = ?"
+RUN_BY_KEY = f"{_RUNS} WHERE tsuzuki_job_runs.idempotency_key = ?"
 HISTORY = (
-    f"SELECT {_of('job_run_transitions', TRANSITION_COLUMNS)} FROM job_run_transitions "
-    "WHERE job_run_transitions.run_id = ? ORDER BY job_run_transitions.version"
+    f"SELECT {_of('tsuzuki_job_run_transitions', TRANSITION_COLUMNS)} FROM tsuzuki_job_run_transitions "
+    "WHERE tsuzuki_job_run_transitions.run_id = ? ORDER BY tsuzuki_job_run_transitions.version"
 )
 
 
@@ -57,20 +57,20 @@ def find_runs(wanted: RunFilter) -> tuple[str, list[Any]]:
     conditions: list[str] = []
     values: list[Any] = []
     if wanted.job_name is not None:
-        conditions.append("job_definitions.name = ?")
+        conditions.append("tsuzuki_job_definitions.name = ?")
         values.append(wanted.job_name)
     if wanted.states:
         conditions += [_in_states(states) for states in state_lists(*sorted(wanted.states))]
     for column, value, operator in (
-        ("job_runs.assigned_worker_id", wanted.worker_id, "="),
-        ("job_runs.reason", wanted.reason, "="),
-        ("job_runs.id", wanted.before_id, "<"),
+        ("tsuzuki_job_runs.assigned_worker_id", wanted.worker_id, "="),
+        ("tsuzuki_job_runs.reason", wanted.reason, "="),
+        ("tsuzuki_job_runs.id", wanted.before_id, "<"),
     ):
         if value is not None:
             conditions.append(f"{column} {operator} ?")
             values.append(value)
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    order = "job_runs.id + 0" if sorted_by_index(wanted.states) else "job_runs.id"
+    order = "tsuzuki_job_runs.id + 0" if sorted_by_index(wanted.states) else "tsuzuki_job_runs.id"
     return f"{_RUNS}{where} ORDER BY {order} DESC LIMIT ?", [*values, wanted.limit]
 
 
@@ -89,7 +89,7 @@ def _plain(wanted: RunFilter) -> RunFilter:
 def _in_states(states: tuple[RunState, ...]) -> str:
     names = [f"'{state.value}'" for state in states]
     return (
-        f"job_runs.state IN ({', '.join(names)})"
+        f"tsuzuki_job_runs.state IN ({', '.join(names)})"
         if len(names) > 1
-        else f"job_runs.state = {names[0]}"
+        else f"tsuzuki_job_runs.state = {names[0]}"
     )

@@ -27,7 +27,7 @@ from tsuzuki.model.run import CancelRequest
 from tsuzuki.model.states import Reason
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.rows import cancel_request_from
-from tsuzuki.store.schema.cancel_tables import run_cancel_requests
+from tsuzuki.store.schema.operation_tables import run_cancel_requests
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.dialect import upsert_from

@@ -42,7 +42,7 @@ MARGIN = timedelta(seconds=2)
 TRANSACTION_MAX = 2**63
 
 
-class Change(NamedTuple):
+class RunChange(NamedTuple):
     """A transition, and the job whose run it is."""
 
     transition: Transition
@@ -154,7 +154,7 @@ _OLDEST_WRITER = text("""
     WHERE l.mode = 'RowExclusiveLock' AND l.database = (
         SELECT oid FROM pg_database WHERE datname = current_database())
       AND l.relation IN (
-        CAST('job_runs' AS regclass), CAST('job_run_transitions' AS regclass))
+        CAST('tsuzuki_job_runs' AS regclass), CAST('tsuzuki_job_run_transitions' AS regclass))
 """).columns(column("oldest", UtcTime()))
 _CURRENT = text("SELECT CAST(pg_current_snapshot() AS text)").columns(column("snapshot", Text()))
 
@@ -210,7 +210,7 @@ _SQLITE_BETWEEN = (
 def _between_snapshots() -> Select[Any]:
     # The transaction of a row has 32 of its 64 bits there; the others are those of the last one that fits.
     newest = "(SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint))"
-    stored = "CAST(CAST(job_run_transitions.xmin AS text) AS bigint)"
+    stored = "CAST(CAST(tsuzuki_job_run_transitions.xmin AS text) AS bigint)"
     whole = f"CAST(CAST({newest} - (({newest} - {stored}) & 4294967295) AS text) AS xid8)"
     shown = "pg_visible_in_snapshot({}, CAST(:{} AS pg_snapshot))"
     return _SELECT.order_by(*_ORDER).where(
@@ -221,15 +221,15 @@ def _between_snapshots() -> Select[Any]:
     )
 
 
-class Page(NamedTuple):
+class ChangesPage(NamedTuple):
     """Some changes, and the position behind them."""
 
-    changes: list[Change]
+    changes: list[RunChange]
     position: Position
     more: bool
 
 
-def between(connection: Connection, known: Position, until: Position, *, limit: int) -> Page:
+def between(connection: Connection, known: Position, until: Position, *, limit: int) -> ChangesPage:
     """The first changes after `known`, up to `until`, which `now` answered at some time."""
     if not until.snapshot:
         return _between_numbers(connection, known, until, limit)
@@ -250,32 +250,34 @@ def between(connection: Connection, known: Position, until: Position, *, limit: 
     }
     changes = [_change(row) for row in execute(connection, _between_snapshots(), values).mappings()]
     if len(changes) < limit:
-        return Page(changes, until, more=False)
+        return ChangesPage(changes, until, more=False)
     position = Position(
         oldest=known.oldest,
         key=_key_of(changes[-1]),
         snapshot=known.snapshot,
         page=until.snapshot,
     )
-    return Page(changes, position, more=True)
+    return ChangesPage(changes, position, more=True)
 
 
-def _between_numbers(connection: Connection, known: Position, until: Position, limit: int) -> Page:
+def _between_numbers(
+    connection: Connection, known: Position, until: Position, limit: int
+) -> ChangesPage:
     values = {"after": known.seq, "last": until.seq, "limit": limit}
     rows = execute(connection, _SQLITE_BETWEEN, values).mappings()
     numbers = [row.pop("seq") for row in rows]
     changes = [_change(row) for row in rows]
     if len(changes) < limit:
-        return Page(changes, until, more=False)
-    return Page(changes, _after(numbers[-1], _key_of(changes[-1])), more=True)
+        return ChangesPage(changes, until, more=False)
+    return ChangesPage(changes, _after(numbers[-1], _key_of(changes[-1])), more=True)
 
 
-def _change(row: dict[str, Any]) -> Change:
+def _change(row: dict[str, Any]) -> RunChange:
     job_name = row.pop("job_name")
-    return Change(transition_from(row), job_name)
+    return RunChange(transition_from(row), job_name)
 
 
-def _key_of(change: Change) -> Key:
+def _key_of(change: RunChange) -> Key:
     return Key(change.transition.at, change.transition.run_id, change.transition.version)
 
 

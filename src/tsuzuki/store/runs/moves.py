@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from tsuzuki.model.run import RunRef, Started, WorkOrder
+from tsuzuki.model.run import RunRef, StartedRun, WorkOrder
 from tsuzuki.model.states import Actor, Reason, RunState
 from tsuzuki.store.leadership import MAY_ASSIGN, TERM_IS_CURRENT, Term
 from tsuzuki.store.liveness import is_present
@@ -54,7 +54,7 @@ from tsuzuki.store.schema.tables import job_runs, leadership, workers
 from tsuzuki.store.sql.batch import Columns
 from tsuzuki.store.sql.locked_rows import LockedRows, locked_rows
 from tsuzuki.store.sql.plan_hints import guard
-from tsuzuki.store.sql.prepared import AnyConnection, Rows, execute_batch
+from tsuzuki.store.sql.prepared import AnyConnection, ResultRows, execute_batch
 from tsuzuki.store.sql.types import PlainText, ResultText
 from tsuzuki.store.sql.value_list import in_list
 
@@ -88,7 +88,7 @@ class Assignment(NamedTuple):
 class RunEnd(NamedTuple):
     """How a run ended, reported by the worker that ran it."""
 
-    run: Started
+    run: StartedRun
     state: RunState
     reason: Reason | None = None
     error: str | None = None
@@ -357,9 +357,9 @@ def _refs(dialect: Dialect, varying: tuple[str, ...]) -> LockedRows:
     return locked_rows(dialect, job_runs, REF_COLUMNS, varying)
 
 
-def _ids(moved: Rows) -> frozenset[int]:
+def _ids(moved: ResultRows) -> frozenset[int]:
     return frozenset(moved.scalars())
 
 
-def _orders(moved: Rows) -> dict[int, WorkOrder]:
+def _orders(moved: ResultRows) -> dict[int, WorkOrder]:
     return {row[0]: WorkOrder._make(row) for row in moved.all()}

@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-from tsuzuki.model.run import RunRef, Started, WorkOrder
+from tsuzuki.model.run import RunRef, StartedRun, WorkOrder
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.store.runs.cancel_requests import ANY_REQUEST
 from tsuzuki.store.runs.states import in_indexed_state
@@ -60,7 +60,7 @@ _LOCK = (
 )
 
 
-def lock_if_owned(connection: Connection, *, worker_id: str, run: Started) -> bool:
+def lock_if_owned(connection: Connection, *, worker_id: str, run: StartedRun) -> bool:
     """The fence: whether a run is still this worker's, and stays so until this transaction ends. Its log lines can be
     stored meanwhile."""
     believed = {"run_id": run.id, "run_version": run.version, "me": worker_id, "epoch": run.epoch}
@@ -93,7 +93,7 @@ def running_on_worker(connection: Connection, *, worker_id: str) -> list[WorkOrd
 
 
 def still_owned(
-    connection: Connection, *, worker_id: str, runs: Sequence[Started]
+    connection: Connection, *, worker_id: str, runs: Sequence[StartedRun]
 ) -> frozenset[int]:
     """Which of these runs are still this worker's to execute."""
     return frozenset(
@@ -115,7 +115,7 @@ _TOTALS = select(
 ).where(job_runs.c.assigned_worker_id == _ME, in_indexed_state(RunState.RUNNING), not_(ANY_REQUEST))
 
 
-def owns_exactly(connection: Connection, *, worker_id: str, runs: Sequence[Started]) -> bool:
+def owns_exactly(connection: Connection, *, worker_id: str, runs: Sequence[StartedRun]) -> bool:
     """Whether these runs and no others run on this worker and no cancel is requested, by totals: much cheaper than
     `still_owned` for many.
 

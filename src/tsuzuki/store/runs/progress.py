@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, Connection, Integer, bindparam, case, func, s
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from tsuzuki.model.run import Started
+from tsuzuki.model.run import StartedRun
 from tsuzuki.model.states import RunState
 from tsuzuki.store.runs.ownership import STARTED_COLUMNS, is_owned
 from tsuzuki.store.runs.states import in_indexed_state
@@ -25,7 +25,7 @@ from tsuzuki.store.sql.prepared import execute, execute_batch
 class ProgressReport:
     """`number` counts the reports of a worker, from 1 on."""
 
-    run: Started
+    run: StartedRun
     processed: int
     total: int | None
     number: int

@@ -20,7 +20,7 @@ from sqlalchemy import (
 
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.store.runs.states import in_indexed_state
-from tsuzuki.store.schema.failure_tables import run_failures
+from tsuzuki.store.schema.history_tables import run_failures
 from tsuzuki.store.schema.tables import job_definitions, job_runs
 
 _RETRY = job_runs.alias("retry")

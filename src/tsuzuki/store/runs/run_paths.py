@@ -21,7 +21,7 @@ from tsuzuki.model.states import LIVE_STATES, RunState
 from tsuzuki.store.runs.indexed_states import BAD_STATES, HELD_STATES, WAITING_STATES
 from tsuzuki.store.runs.run_filter import in_failure_group
 from tsuzuki.store.runs.states import in_indexed_state
-from tsuzuki.store.schema.search_indexes import PAIRED_COLUMNS
+from tsuzuki.store.schema.history_tables import PAIRED_COLUMNS
 from tsuzuki.store.schema.tables import job_runs
 from tsuzuki.store.sql.plan_hints import pair_between
 

@@ -44,7 +44,7 @@ class FoundRuns(NamedTuple):
     continue_before: int | None
 
 
-class Counted(NamedTuple):
+class RunCount(NamedTuple):
     """How many runs match; not `exact`: at least so many."""
 
     value: int
@@ -80,7 +80,7 @@ def search(connection: Connection, wanted: RunFilter) -> FoundRuns:
     return _found(connection, asked, _walks(connection, asked))
 
 
-def count(connection: Connection, wanted: RunFilter, *, at_most: int) -> Counted:
+def count(connection: Connection, wanted: RunFilter, *, at_most: int) -> RunCount:
     """Counts no further than `at_most`."""
     asked = _prepare(connection, wanted)
     walks = [_Walk(path, _end_of_look(connection, asked, path), []) for path in asked.paths]
@@ -89,7 +89,7 @@ def count(connection: Connection, wanted: RunFilter, *, at_most: int) -> Counted
 
 def search_and_count(
     connection: Connection, wanted: RunFilter, *, at_most: int
-) -> tuple[FoundRuns, Counted]:
+) -> tuple[FoundRuns, RunCount]:
     """The first page, and how many runs there are in all."""
     asked = _prepare(connection, wanted)
     walks = _walks(connection, asked)
@@ -123,7 +123,7 @@ def _found(connection: Connection, asked: _Search, walks: Sequence[_Walk]) -> Fo
 
 def _counted(
     connection: Connection, asked: _Search, walks: Sequence[_Walk], *, at_most: int, limit: int
-) -> Counted:
+) -> RunCount:
     """What the walks found, up to `limit` each, and what is below."""
     total = sum(len(walk.ids) for walk in walks)
     for path, low, ids in walks:
@@ -133,7 +133,7 @@ def _counted(
             statement = path.count(asked.refusing, low=low, high=high, at_most=left)
             total += int(connection.execute(statement).scalar_one())
     is_whole = all(walk.low == asked.low for walk in walks)
-    return Counted(min(total, at_most), is_whole and total <= at_most)
+    return RunCount(min(total, at_most), is_whole and total <= at_most)
 
 
 def _prepare(connection: Connection, wanted: RunFilter) -> _Search:

@@ -39,7 +39,7 @@ from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.rows import RUN_COLUMNS, TRANSITION_COLUMNS, run_from, transition_from
 from tsuzuki.store.runs.indexed_states import sorted_by_index
 from tsuzuki.store.runs.run_filter import conditions
-from tsuzuki.store.schema.cancel_tables import run_cancel_requests
+from tsuzuki.store.schema.operation_tables import run_cancel_requests
 from tsuzuki.store.schema.tables import job_definitions, job_run_transitions, job_runs
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.clock import db_now
@@ -48,7 +48,7 @@ from tsuzuki.store.sql.prepared import AnyConnection, execute, execute_batch
 from tsuzuki.store.sql.types import JsonText, KeyText, PlainText, UtcTime
 from tsuzuki.store.sql.value_list import in_list
 from tsuzuki.store.wakeups import channels
-from tsuzuki.store.wakeups.channels import Channel
+from tsuzuki.store.wakeups.channels import WakeupChannel
 
 NEW_COLUMNS: Columns = {
     "job_definition_id": BigInteger(),
@@ -107,7 +107,7 @@ def create(
     created = execute_batch(connection, statement, NEW_COLUMNS, runs, parameters)
     if term is None and is_sqlite(connection.dialect):
         # PostgreSQL notifies the leader by itself (a trigger) when runs are created.
-        channels.notify(connection, Channel.LEADER)
+        channels.notify(connection, WakeupChannel.LEADER)
     if is_keyed:
         return _in_requested_order(runs, created.all())
     ids = sorted(created.scalars())

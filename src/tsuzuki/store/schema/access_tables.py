@@ -1,11 +1,16 @@
-"""The tables of access: users, tokens, sessions, sign-in attempts, setup code, owner links. Secrets are hashed.
+"""The tables of access: users, tokens, sessions, sign-in attempts, the API's requests and keys, saved views.
 
 users             people, with role and password hash
 api_tokens        credentials of programs; a revoked one keeps its row and frees its name
 user_sessions     browsers that signed in; an ended one is deleted
 sign_in_attempts  how often a name or an address was tried in its window, by the hash of either
-setup_codes       one row at most: the code by which the first admin is made
+setup_codes       one row at most: the code by which the first admin is created
 owner_links       links by which the owner of a server without users signs in; an opened one is a session
+api_requests      requests that named an Idempotency-Key
+signing_keys      secrets that every process on this database signs with
+saved_views       addresses of lists, with their filters, under a name of their owner
+
+Secrets of people and programs are hashed.
 """
 
 from sqlalchemy import (
@@ -32,7 +37,7 @@ def _is_hash(column: str) -> CheckConstraint:
 
 
 users = Table(
-    "users",
+    "tsuzuki_users",
     metadata,
     Column("id", BigId, primary_key=True, autoincrement=True),
     Column("name", KeyText, nullable=False),
@@ -51,7 +56,7 @@ users = Table(
 )
 
 api_tokens = Table(
-    "api_tokens",
+    "tsuzuki_api_tokens",
     metadata,
     Column("id", KeyText, primary_key=True),
     Column("name", KeyText, nullable=False),
@@ -60,7 +65,7 @@ api_tokens = Table(
     Column("scopes", JsonText),
     Column("secret_hash", Text, nullable=False),
     # NULL: made on the command line, and belongs to no user.
-    Column("user_id", BigId, ForeignKey("users.id", ondelete="CASCADE")),
+    Column("user_id", BigId, ForeignKey("tsuzuki_users.id", ondelete="CASCADE")),
     Column("created_at", UtcTime, nullable=False),
     Column("created_by", Text, nullable=False),
     Column("expires_at", UtcTime, nullable=False),
@@ -75,16 +80,18 @@ api_tokens = Table(
     CheckConstraint("expires_at > created_at", name="expires_at"),
     CheckConstraint("(revoked_at IS NULL) = (revoked_by IS NULL)", name="revoked"),
 )
-partial_index("uq_api_tokens_name", api_tokens.c.name, unique=True, where="revoked_at IS NULL")
-Index("ix_api_tokens_user_id", api_tokens.c.user_id)
-Index("ix_api_tokens_parent_id", api_tokens.c.parent_id)
+partial_index(
+    "tsuzuki_uq_api_tokens_name", api_tokens.c.name, unique=True, where="revoked_at IS NULL"
+)
+Index("tsuzuki_ix_api_tokens_user_id", api_tokens.c.user_id)
+Index("tsuzuki_ix_api_tokens_parent_id", api_tokens.c.parent_id)
 
 user_sessions = Table(
-    "user_sessions",
+    "tsuzuki_user_sessions",
     metadata,
     Column("id", BigId, primary_key=True, autoincrement=True),
     Column("secret_hash", Text, nullable=False),
-    Column("user_id", BigId, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("user_id", BigId, ForeignKey("tsuzuki_users.id", ondelete="CASCADE"), nullable=False),
     Column("created_at", UtcTime, nullable=False),
     Column("last_seen_at", UtcTime, nullable=False),
     Column("expires_at", UtcTime, nullable=False),
@@ -95,10 +102,10 @@ user_sessions = Table(
     CheckConstraint("expires_at > created_at", name="expires_at"),
     sqlite_autoincrement=True,
 )
-Index("ix_user_sessions_user_id", user_sessions.c.user_id)
+Index("tsuzuki_ix_user_sessions_user_id", user_sessions.c.user_id)
 
 sign_in_attempts = Table(
-    "sign_in_attempts",
+    "tsuzuki_sign_in_attempts",
     metadata,
     # A hash: a password that was typed as a name is not to be read here.
     Column("key_hash", Text, primary_key=True),
@@ -107,10 +114,10 @@ sign_in_attempts = Table(
     _is_hash("key_hash"),
     CheckConstraint("attempts >= 1", name="attempts"),
 )
-Index("ix_sign_in_attempts_window_ends_at", sign_in_attempts.c.window_ends_at)
+Index("tsuzuki_ix_sign_in_attempts_window_ends_at", sign_in_attempts.c.window_ends_at)
 
 setup_codes = Table(
-    "setup_codes",
+    "tsuzuki_setup_codes",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("code_hash", Text, nullable=False),
@@ -123,7 +130,7 @@ setup_codes = Table(
 )
 
 owner_links = Table(
-    "owner_links",
+    "tsuzuki_owner_links",
     metadata,
     Column("id", BigId, primary_key=True, autoincrement=True),
     Column("link_hash", Text, nullable=False),
@@ -139,4 +146,43 @@ owner_links = Table(
     _is_hash("session_hash"),
     CheckConstraint("(opened_at IS NULL) = (session_hash IS NULL)", name="opened"),
     sqlite_autoincrement=True,
+)
+
+# Requests to the API that named an Idempotency-Key. `request_id` stays the same if a claim is taken over.
+api_requests = Table(
+    "tsuzuki_api_requests",
+    metadata,
+    Column("actor", Text, primary_key=True),
+    Column("idempotency_key", KeyText, primary_key=True),
+    Column("request_id", Text, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("claim", Text, nullable=False),
+    Column("claimed_until", UtcTime, nullable=False),
+    Column("expires_at", UtcTime, nullable=False),
+    Column("status", Integer),
+    Column("headers", JsonText),
+    Column("body", Text),
+    CheckConstraint(
+        "(status IS NULL) = (headers IS NULL) AND (status IS NULL) = (body IS NULL)", name="answer"
+    ),
+)
+Index("tsuzuki_ix_api_requests_expires_at", api_requests.c.expires_at)
+
+# Secrets that every process on this database signs with, by what they sign.
+signing_keys = Table(
+    "tsuzuki_signing_keys",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("secret", Text, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+)
+
+saved_views = Table(
+    "tsuzuki_saved_views",
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("address", Text, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    CheckConstraint("address LIKE '/%'", name="address"),
 )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tsuzuki.store.schema.migrate import Component
 
 compatibility = Table(
-    "schema_compatibility",
+    "tsuzuki_schema_compatibility",
     MetaData(),
     Column("component", Text(), primary_key=True),
     Column("revision", Text(), nullable=False),

@@ -9,7 +9,8 @@ Revisions only go forward.
 A migration that says `expands = True` only adds what older versions need not know: they go on beside it
 (`compatibility`).
 
-Alembic does the work (`migration_steps`), and is imported only when there is something to do: its import takes
+Ours are SQL in files, one for each database (`sql_scripts`), and begin with one baseline per component. Alembic does
+the work (`migration_steps`), and is imported only when there is something to do: its import takes
 longer than most commands.
 """
 
@@ -18,26 +19,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from sqlalchemy import Connection, MetaData, Select, Text, column, inspect, select, table
+from sqlalchemy.exc import DBAPIError
 
 from tsuzuki.model.errors import SchemaMismatch
-from tsuzuki.store.schema import (
-    access_tables,  # noqa: F401 -- adds to the metadata
-    api_tables,  # noqa: F401 -- adds to the metadata
-    bulk_tables,  # noqa: F401 -- adds to the metadata
-    cancel_tables,  # noqa: F401 -- adds to the metadata
-    failure_tables,  # noqa: F401 -- adds to the metadata
-    history_tables,  # noqa: F401 -- adds to the metadata
-    leader_tables,  # noqa: F401 -- adds to the metadata
-    loop_tables,  # noqa: F401 -- adds to the metadata
-    rollup_tables,  # noqa: F401 -- adds to the metadata
-    search_indexes,  # noqa: F401 -- adds to the metadata
-    tables,
-    view_tables,  # noqa: F401 -- adds to the metadata
-)
+from tsuzuki.store.schema import access_tables, history_tables, operation_tables, tables, takeover
 from tsuzuki.store.schema.compatibility import is_compatible, store_compatibility
+from tsuzuki.store.schema.sql_scripts import scripts, triggers_in
 from tsuzuki.store.schema.takeover import FormerTables, require_free, take_over
 from tsuzuki.store.sql.advisory_lock import lock_until_commit
 from tsuzuki.store.sql.database import Database
@@ -50,6 +41,9 @@ _REVISION = re.compile(
 """How a migration names itself and the one before it, with or without a type annotation."""
 
 _EXPANDS = re.compile(r"^expands\s*(?::[^=\n]+)?=\s*True\b", re.MULTILINE)
+
+FORMER = "tsuzuki_schema_version_engine"
+"""The version table of databases from before the first release."""
 
 LOCK_KEY = 0x7473757A  # "tsuz": one advisory lock for all migrations of a database
 
@@ -70,12 +64,20 @@ class Component:
 
     @property
     def version_table(self) -> str:
-        return f"schema_version_{self.name}"
+        return f"tsuzuki_schema_version_{self.name}"
 
     @property
     def revisions(self) -> list[str]:
         """From the first to the newest, as each names the one before it."""
         return list(_revisions_in(self.versions))
+
+    def trigger_scripts(self, dialect: str) -> list[Path]:
+        """What its migrations create beside tables, for a database that has some of the tables already."""
+        return [path for path in scripts(self.versions, dialect) if "_triggers." in path.name]
+
+    def triggers(self, dialect: str) -> list[str]:
+        """The names of its triggers."""
+        return triggers_in(self.trigger_scripts(dialect))
 
     def newest(self) -> str:
         if not self.revisions:
@@ -113,7 +115,18 @@ def _revisions_in(folder: Path) -> tuple[str, ...]:
     return tuple(ordered)
 
 
-ENGINE = Component(name="engine", metadata=tables.metadata, versions=MIGRATIONS / "versions")
+def _metadata_of(*modules: ModuleType) -> MetaData:
+    """The one metadata to which all these modules add their tables."""
+    found: set[MetaData] = {module.metadata for module in modules}
+    (metadata,) = found
+    return metadata
+
+
+ENGINE = Component(
+    name="engine",
+    metadata=_metadata_of(tables, access_tables, history_tables, operation_tables),
+    versions=MIGRATIONS / "versions",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,23 +180,32 @@ def require_current(database: Database, components: Sequence[Component] = (ENGIN
                 )
 
 
-class SchemaWatch:
-    """Whether the tables are still those this process started with. One row is read per component."""
+def in_use(database: Database, components: Iterable[Component]) -> list[Component]:
+    """Those that have tables in the database, of whatever version."""
+    if database.path is not None and not database.path.exists():
+        return []
+    with database.read() as connection:
+        return [one for one in components if current_revision(connection, one) is not None]
 
-    def __init__(self, components: Sequence[Component] = (ENGINE,)) -> None:
-        self._expected = [
-            (component, component.newest(), _revision_query(component.version_table))
-            for component in components
-        ]
+
+class SchemaWatch:
+    """Whether the tables are still those this process works with. One row is read per component. `components` may
+    grow: the tables of a collector are created when it is first used."""
+
+    def __init__(self, components: Callable[[], Iterable[Component]] = lambda: (ENGINE,)) -> None:
+        self._components = components
+        self._expected: dict[str, str] = {}
 
     def check(self, connection: Connection) -> dict[str, str]:
         """Raise `SchemaMismatch` if another version has changed the tables since, other than by adding to them.
         Returns the components that were expanded since the last check, with their revisions."""
         expanded: dict[str, str] = {}
-        for index, (component, expected, query) in enumerate(self._expected):
+        for component in self._components():
+            expected = self._expected.setdefault(component.name, component.newest())
+            query = _revision_query(component.version_table)
             found = execute(connection, query).scalar_one_or_none()
             if found != expected and is_compatible(connection, component, found):
-                self._expected[index] = (component, found, query)
+                self._expected[component.name] = found
                 expanded[component.name] = found
             elif found != expected:
                 raise SchemaMismatch(
@@ -216,7 +238,22 @@ def _require_free(database: Database, components: Iterable[Component]) -> None:
     with database.read() as connection:
         for component in components:
             if current_revision(connection, component) is None:
-                require_free(connection, component)
+                _require_free_of(connection, component)
+
+
+def _require_free_of(connection: Connection, component: Component) -> None:
+    if component is ENGINE and inspect(connection).has_table(FORMER):
+        raise SchemaMismatch(
+            "the database was created by a version of Tsuzuki before 0.1.0, whose tables cannot be upgraded",
+            hint="Use another database (`database_url`), or move this one away and run: tsuzuki db upgrade. "
+            "Nothing was changed.",
+        )
+    try:
+        require_free(connection, component)
+    except SchemaMismatch:
+        if current_revision(connection, component) is None:
+            raise
+        # Another process has created the tables between the two questions.
 
 
 def _upgrade_one(database: Database, component: Component, to: str) -> Upgrade:
@@ -232,13 +269,30 @@ def _upgrade_one(database: Database, component: Component, to: str) -> Upgrade:
         if is_new and take_over(connection, component, now=database.clock.now()):
             stamp(connection, component)
         else:
-            run(connection, component, to=to)
+            try:
+                run(connection, component, to=to)
+            except DBAPIError as problem:
+                if refusal := _foreign_name(component, problem):
+                    raise refusal from problem
+                raise
         after = current_revision(connection, component)
         if after == component.newest():
             store_compatibility(connection, component)
     if after is None:
         raise ValueError(f"the migrations of {component.name} left no revision")
     return Upgrade(component=component.name, before=before, after=after)
+
+
+def _foreign_name(component: Component, problem: DBAPIError) -> SchemaMismatch | None:
+    """What is wrong if another program has an index or a view under one of the names; tables are checked before."""
+    first_line = str(problem.orig).partition("\n")[0]
+    if "already exists" not in first_line:
+        return None
+    return SchemaMismatch(
+        f"the tables of {component.name} cannot be created: {first_line}",
+        hint=takeover.HINT,
+        code=takeover.CODE,
+    )
 
 
 def _is_usable(connection: Connection, component: Component, revision: str | None) -> bool:

@@ -32,12 +32,22 @@ from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState, Tri
 from tsuzuki.model.worker import DetachReason, WorkerState
 from tsuzuki.store.sql.types import BigId, JsonText, KeyText, PlainText, UtcTime
 
-NAMES = {
-    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-    "ck": "ck_%(table_name)s_%(constraint_name)s",
-    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-    "pk": "pk_%(table_name)s",
+PREFIX = "tsuzuki_"
+"""Begins the name of every table, index, constraint, trigger, view and function that no document names, so that an
+application can keep its own tables in the same database."""
+
+
+def _bare_name(_constraint: Any, table: Table) -> str:
+    return table.name.removeprefix(PREFIX)
+
+
+NAMES: dict[str, Any] = {
+    "bare_name": _bare_name,
+    "ix": PREFIX + "ix_%(bare_name)s_%(column_0_N_name)s",
+    "uq": PREFIX + "uq_%(bare_name)s_%(column_0_N_name)s",
+    "ck": PREFIX + "ck_%(bare_name)s_%(constraint_name)s",
+    "fk": PREFIX + "fk_%(bare_name)s_%(column_0_N_name)s",
+    "pk": PREFIX + "pk_%(bare_name)s",
 }
 metadata = MetaData(naming_convention=NAMES)
 
@@ -74,7 +84,7 @@ def index_of_states(name: str, *columns: ColumnElement[Any], states: Sequence[Ru
 
 
 job_definitions = Table(
-    "job_definitions",
+    "tsuzuki_job_definitions",
     metadata,
     Column("id", BigId, primary_key=True, autoincrement=True),
     Column("name", Text, nullable=False),
@@ -117,14 +127,14 @@ job_definitions = Table(
 )
 # A removed job keeps its row, because its runs refer to it, until a job of its name is added again.
 partial_index(
-    "uq_job_definitions_name",
+    "tsuzuki_uq_job_definitions_name",
     job_definitions.c.name,
     unique=True,
     where="deleted_at IS NULL",
 )
 
 job_runs = Table(
-    "job_runs",
+    "tsuzuki_job_runs",
     metadata,
     Column("id", BigId, primary_key=True, autoincrement=True),
     Column("job_definition_id", BigId, nullable=False),
@@ -228,12 +238,14 @@ job_runs = Table(
     ),
     UniqueConstraint("idempotency_key", info={ONLY_ON: "sqlite"}),
     # PostgreSQL checks this once per statement (a trigger), not once per row.
-    ForeignKeyConstraint(["job_definition_id"], ["job_definitions.id"], info={ONLY_ON: "sqlite"}),
+    ForeignKeyConstraint(
+        ["job_definition_id"], ["tsuzuki_job_definitions.id"], info={ONLY_ON: "sqlite"}
+    ),
     sqlite_autoincrement=True,
 )
 # PostgreSQL writes every index with every move: rows without a key are left out of this one.
 Index(
-    "uq_job_runs_idempotency_key_given",
+    "tsuzuki_uq_job_runs_idempotency_key_given",
     job_runs.c.idempotency_key,
     unique=True,
     postgresql_where=text("idempotency_key IS NOT NULL"),
@@ -241,32 +253,32 @@ Index(
 )
 # PostgreSQL writes every index with every move, so each has only the rows that are queried through it.
 index_of_states(
-    "ix_job_runs_state_scheduled_for",
+    "tsuzuki_ix_job_runs_state_scheduled_for",
     job_runs.c.state,
     job_runs.c.scheduled_for,
     states=(RunState.PENDING, RunState.ORPHANED),
 )
 index_of_states(
-    "ix_job_runs_assigned_worker_id_state",
+    "tsuzuki_ix_job_runs_assigned_worker_id_state",
     job_runs.c.assigned_worker_id,
     job_runs.c.state,
     states=(RunState.ASSIGNED, RunState.RUNNING),
 )
 # SQLite writes it once, when a run is created.
 Index(
-    "ix_job_runs_created_at",
+    "tsuzuki_ix_job_runs_created_at",
     job_runs.c.created_at,
     postgresql_where=text("finished_at IS NOT NULL"),
 )
 # The few unsuccessful runs among the many successful ones.
 partial_index(
-    "ix_job_runs_ended_badly",
+    "tsuzuki_ix_job_runs_ended_badly",
     job_runs.c.id,
     where="state IN ('FAILED', 'TIMED_OUT', 'CANCELED')",
 )
 # One run per tick. Manual runs, and runs of events and retries, may share a time.
 partial_index(
-    "uq_job_runs_job_definition_id_scheduled_for",
+    "tsuzuki_uq_job_runs_job_definition_id_scheduled_for",
     job_runs.c.job_definition_id,
     job_runs.c.scheduled_for,
     unique=True,
@@ -274,7 +286,7 @@ partial_index(
 )
 # The queue: waiting runs, in the order in which they are assigned.
 partial_index(
-    "ix_job_runs_due",
+    "tsuzuki_ix_job_runs_due",
     job_runs.c.priority.desc(),
     job_runs.c.scheduled_for,
     job_runs.c.id,
@@ -282,7 +294,7 @@ partial_index(
 )
 # By job and key, so that blocked ones are passed key by key. An index entry has a maximum size.
 partial_index(
-    "ix_job_runs_waiting_by_key",
+    "tsuzuki_ix_job_runs_waiting_by_key",
     job_runs.c.job_definition_id,
     job_runs.c.concurrency_key,
     job_runs.c.priority.desc(),
@@ -292,7 +304,7 @@ partial_index(
     " AND (concurrency_key IS NULL OR length(concurrency_key) <= 200)",
 )
 partial_index(
-    "ix_job_runs_waiting_long_key",
+    "tsuzuki_ix_job_runs_waiting_long_key",
     job_runs.c.job_definition_id,
     job_runs.c.priority.desc(),
     job_runs.c.scheduled_for,
@@ -301,13 +313,13 @@ partial_index(
 )
 # Live runs of a job are counted often and are few; finished ones are left out.
 partial_index(
-    "ix_job_runs_live",
+    "tsuzuki_ix_job_runs_live",
     job_runs.c.job_definition_id,
     where="finished_at IS NULL",
 )
 
 job_run_transitions = Table(
-    "job_run_transitions",
+    "tsuzuki_job_run_transitions",
     metadata,
     # No foreign key: rows are written only by the trigger on job_runs, and deleted only after their run.
     Column("run_id", BigId, primary_key=True, autoincrement=False),
@@ -324,10 +336,10 @@ job_run_transitions = Table(
     Column("seq", BigId),
     sqlite_with_rowid=False,
 )
-Index("ix_job_run_transitions_seq", job_run_transitions.c.seq, info={ONLY_ON: "sqlite"})
+Index("tsuzuki_ix_job_run_transitions_seq", job_run_transitions.c.seq, info={ONLY_ON: "sqlite"})
 
 job_run_logs = Table(
-    "job_run_logs",
+    "tsuzuki_job_run_logs",
     metadata,
     Column("run_id", BigId, primary_key=True, autoincrement=False),
     Column("seq", Integer, primary_key=True, autoincrement=False),
@@ -338,7 +350,7 @@ job_run_logs = Table(
 )
 
 events = Table(
-    "events",
+    "tsuzuki_events",
     metadata,
     Column("id", BigId, primary_key=True, autoincrement=True),
     Column("event_type", KeyText, nullable=False),
@@ -349,10 +361,10 @@ events = Table(
     UniqueConstraint("dedupe_key", "event_type"),
     sqlite_autoincrement=True,
 )
-Index("ix_events_processed_at_created_at", events.c.processed_at, events.c.created_at)
+Index("tsuzuki_ix_events_processed_at_created_at", events.c.processed_at, events.c.created_at)
 
 workers = Table(
-    "workers",
+    "tsuzuki_workers",
     metadata,
     Column("id", Text, primary_key=True),
     Column("host", Text, nullable=False),
@@ -385,7 +397,7 @@ workers = Table(
 )
 
 leadership = Table(
-    "leadership",
+    "tsuzuki_leadership",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
     # All three unique, so that PostgreSQL treats them as parts of a key: a change of the term, or the confirmation of a
@@ -408,7 +420,7 @@ leadership = Table(
 )
 
 settings = Table(
-    "settings",
+    "tsuzuki_settings",
     metadata,
     Column("key", Text, primary_key=True),
     Column("value", JsonText, nullable=False),
@@ -417,7 +429,7 @@ settings = Table(
 )
 
 audit_log = Table(
-    "audit_log",
+    "tsuzuki_audit_log",
     metadata,
     Column("id", BigId, primary_key=True, autoincrement=True),
     Column("at", UtcTime, nullable=False),
@@ -429,12 +441,12 @@ audit_log = Table(
     Column("after", JsonText),
     sqlite_autoincrement=True,
 )
-Index("ix_audit_log_at", audit_log.c.at)
-Index("ix_audit_log_object_type_object_id", audit_log.c.object_type, audit_log.c.object_id)
+Index("tsuzuki_ix_audit_log_at", audit_log.c.at)
+Index("tsuzuki_ix_audit_log_object_type_object_id", audit_log.c.object_type, audit_log.c.object_id)
 
 # Wake-ups on SQLite, where PostgreSQL has NOTIFY: a counter per channel of how often it was notified.
 notices = Table(
-    "notices",
+    "tsuzuki_notices",
     metadata,
     Column("audience", Text, primary_key=True),
     Column("stamp", Integer, nullable=False),
@@ -443,7 +455,7 @@ notices = Table(
 # Used by triggers on SQLite, to refuse a REPLACE that would delete another row (migration 0010). One row, which stays
 # as it is; PostgreSQL has no REPLACE and no row here.
 replace_checks = Table(
-    "replace_checks",
+    "tsuzuki_replace_checks",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("is_replacing", Boolean, nullable=False),

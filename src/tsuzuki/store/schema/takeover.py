@@ -31,13 +31,15 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SAWarni
 from sqlalchemy.types import NullType, TypeDecorator, TypeEngine
 
 from tsuzuki.model.errors import SchemaMismatch
+from tsuzuki.store.schema.sql_scripts import run_script
+from tsuzuki.store.schema.tables import PREFIX
 from tsuzuki.store.sql.dialect import is_sqlite
 
 if TYPE_CHECKING:
     from tsuzuki.store.schema.migrate import Component
 
 CODE = "foreign_table"
-_HINT = "Rename the table, or use another database (`database_url`). Nothing was changed."
+HINT = "Rename the table, or use another database (`database_url`). Nothing was changed."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,14 +96,14 @@ def require_free(connection: Connection, component: "Component") -> frozenset[st
         if name not in former:
             raise SchemaMismatch(
                 f"the database has a table {name!r} that Tsuzuki did not create",
-                hint=_HINT,
+                hint=HINT,
                 code=CODE,
             )
         problems = list(_Existing(connection, former[name]).problems())
         if problems:
             raise SchemaMismatch(
                 f"the table {name!r} cannot be taken over: {'; '.join(problems)}",
-                hint=_HINT,
+                hint=HINT,
                 code=CODE,
             )
     if there and component.former and (check := component.former().check):
@@ -125,6 +127,8 @@ def take_over(connection: Connection, component: "Component", *, now: datetime) 
         for one in taken:
             one.index()
         component.metadata.create_all(connection, checkfirst=True)
+        for script in component.trigger_scripts(connection.dialect.name):
+            run_script(connection, script)
         if former.fill is not None:
             former.fill(connection, now)
         for table in component.metadata.tables.values():
@@ -135,7 +139,7 @@ def take_over(connection: Connection, component: "Component", *, now: datetime) 
         first_line = str(problem.orig).partition("\n")[0]
         raise SchemaMismatch(
             f"the tables {', '.join(sorted(there))} cannot be taken over: {first_line}",
-            hint=_HINT,
+            hint=HINT,
             code=CODE,
         ) from problem
     return True
@@ -352,7 +356,7 @@ def _indexes_of(table: Table) -> Iterator[_Index]:
     for constraint in table.constraints:
         if isinstance(constraint, PrimaryKeyConstraint | UniqueConstraint) and constraint.columns:
             columns = tuple(column.name for column in constraint.columns)
-            name = "_".join(("key", table.name, *columns))
+            name = PREFIX + "_".join(("key", table.name, *columns))
             yield _Index(name=name, columns=columns, is_unique=True)
     for index in table.indexes:
         where = _where_of({f"x_{k}": v for k, v in index.dialect_options["sqlite"].items()})

@@ -64,7 +64,7 @@ class _Usage:
 USAGE = "tsuzuki_usage"
 
 
-class Use(Enum):
+class ConnectionUse(Enum):
     """What a connection is taken for."""
 
     SHORT = "short"
@@ -79,7 +79,7 @@ class Use(Enum):
 
 @dataclass(eq=False)
 class _UseBlock:
-    use: Use
+    use: ConnectionUse
     is_over: bool = False
 
 
@@ -109,7 +109,7 @@ class ConnectionPool(Pool):
         self._changed = threading.Condition()
         self._idle: list[tuple[int, ConnectionPoolEntry]] = []
         """By age, the oldest last."""
-        self._in_use: dict[ConnectionPoolEntry, Use] = {}
+        self._in_use: dict[ConnectionPoolEntry, ConnectionUse] = {}
         self._being_opened = 0
         self._unbounded = 0
         """How many of those in use or being opened are for unbounded use."""
@@ -135,7 +135,7 @@ class ConnectionPool(Pool):
         raise NotImplementedError
 
     @contextmanager
-    def used_for(self, use: Use) -> Iterator[None]:
+    def used_for(self, use: ConnectionUse) -> Iterator[None]:
         """Connections taken inside the block are for this use. A block belongs to a task, or to a thread without an
         event loop: coroutines that share a thread do not see each other's."""
         before, block = _USES.get(), _UseBlock(use)
@@ -147,9 +147,11 @@ class ConnectionPool(Pool):
             _USES.set(before)
 
     @property
-    def use(self) -> Use:
+    def use(self) -> ConnectionUse:
         """What the caller takes connections for."""
-        return next((one.use for one in reversed(_USES.get()) if not one.is_over), Use.SHORT)
+        return next(
+            (one.use for one in reversed(_USES.get()) if not one.is_over), ConnectionUse.SHORT
+        )
 
     # --- take -----------------------------------------------------------------------------------
 
@@ -159,11 +161,11 @@ class ConnectionPool(Pool):
         use = self.use
         with self._changed:
             entry = self._take_idle(use)
-            if entry is None and use is not Use.UNBOUNDED:
+            if entry is None and use is not ConnectionUse.UNBOUNDED:
                 entry = self._yield_to_others(use)
         return self._open_or_wait(use) if entry is None else entry
 
-    def _open_or_wait(self, use: Use) -> ConnectionPoolEntry:
+    def _open_or_wait(self, use: ConnectionUse) -> ConnectionPoolEntry:
         refusal: BaseException | None = None
         for waits in range(WAITS_MAX):
             if self._may_open(use):
@@ -173,24 +175,24 @@ class ConnectionPool(Pool):
                     if not self.is_full(problem):
                         raise
                     refusal = problem
-            is_urgent = refusal is not None and use is not Use.UNBOUNDED
+            is_urgent = refusal is not None and use is not ConnectionUse.UNBOUNDED
             if is_urgent and waits >= WAITS_MAX_IF_FULL:
                 break
             if (entry := self._wait_for_idle(use)) is not None:
                 return entry
         raise refusal or PoolTimeout(f"all {CONNECTIONS_MAX} connections are in use")
 
-    def _may_open(self, use: Use) -> bool:
+    def _may_open(self, use: ConnectionUse) -> bool:
         """Reserves a place if so."""
         with self._changed:
             count = len(self._idle) + len(self._in_use) + self._being_opened
             is_last = self._unbounded >= CONNECTIONS_MAX - 1
-            may_open = count < CONNECTIONS_MAX and not (is_last and use is Use.UNBOUNDED)
+            may_open = count < CONNECTIONS_MAX and not (is_last and use is ConnectionUse.UNBOUNDED)
             self._being_opened += may_open
-            self._unbounded += may_open and use is Use.UNBOUNDED
+            self._unbounded += may_open and use is ConnectionUse.UNBOUNDED
         return may_open
 
-    def _opened(self, use: Use) -> ConnectionPoolEntry:
+    def _opened(self, use: ConnectionUse) -> ConnectionPoolEntry:
         generation, now = self._generation, self.clock.monotonic()
         try:
             entry = self._create_connection()
@@ -206,26 +208,26 @@ class ConnectionPool(Pool):
             self._hand_out(entry, use)
         return entry
 
-    def _wait_for_idle(self, use: Use) -> ConnectionPoolEntry | None:
+    def _wait_for_idle(self, use: ConnectionUse) -> ConnectionPoolEntry | None:
         with self._changed:
             return self._wait(use, WAIT_SECONDS)
 
     # --- with the lock held ---------------------------------------------------------------------
 
-    def _free_place(self, use: Use) -> None:
+    def _free_place(self, use: ConnectionUse) -> None:
         """The one that was reserved. A connection that was opened takes it before the lock is released."""
         self._being_opened -= 1
-        self._unbounded -= use is Use.UNBOUNDED
+        self._unbounded -= use is ConnectionUse.UNBOUNDED
 
-    def _yield_to_others(self, use: Use) -> ConnectionPoolEntry | None:
+    def _yield_to_others(self, use: ConnectionUse) -> ConnectionPoolEntry | None:
         if len(self._in_use) == self._unbounded:
             return None
         before, self._collided_at = self._collided_at, self.clock.monotonic()
         is_rare = self._collided_at - before > COLLISION_SECONDS
         return self._wait(use, YIELD_SECONDS) if is_rare else None
 
-    def _wait(self, use: Use, seconds: float) -> ConnectionPoolEntry | None:
-        is_vital = use is Use.VITAL
+    def _wait(self, use: ConnectionUse, seconds: float) -> ConnectionPoolEntry | None:
+        is_vital = use is ConnectionUse.VITAL
         self._vital_waiting += is_vital
         try:
             self._changed.wait_for(lambda: self._has_idle_for(use), seconds)
@@ -233,13 +235,13 @@ class ConnectionPool(Pool):
         finally:
             self._vital_waiting -= is_vital
 
-    def _has_idle_for(self, use: Use) -> bool:
-        if not self._idle or (self._vital_waiting and use is not Use.VITAL):
+    def _has_idle_for(self, use: ConnectionUse) -> bool:
+        if not self._idle or (self._vital_waiting and use is not ConnectionUse.VITAL):
             return False
         shared = len(self._idle) + len(self._in_use) - self._unbounded
-        return use is not Use.UNBOUNDED or shared > 1
+        return use is not ConnectionUse.UNBOUNDED or shared > 1
 
-    def _take_idle(self, use: Use) -> ConnectionPoolEntry | None:
+    def _take_idle(self, use: ConnectionUse) -> ConnectionPoolEntry | None:
         if not self._has_idle_for(use):
             return None
         _, entry = self._idle.pop()
@@ -256,9 +258,9 @@ class ConnectionPool(Pool):
             entry.dbapi_connection
         )
 
-    def _hand_out(self, entry: ConnectionPoolEntry, use: Use) -> None:
+    def _hand_out(self, entry: ConnectionPoolEntry, use: ConnectionUse) -> None:
         self._in_use[entry] = use
-        self._unbounded += use is Use.UNBOUNDED
+        self._unbounded += use is ConnectionUse.UNBOUNDED
 
     def _take_seldom_used(self, now: float) -> list[ConnectionPoolEntry]:
         """Those to close. The oldest idle one stays."""
@@ -284,7 +286,7 @@ class ConnectionPool(Pool):
         is_current = usage is not None and usage.generation == self._generation
         is_kept = is_current and raw is not None and self.is_clean(raw)
         with self._changed:
-            if self._in_use.pop(entry, None) is Use.UNBOUNDED:
+            if self._in_use.pop(entry, None) is ConnectionUse.UNBOUNDED:
                 self._unbounded -= 1
             if is_kept and usage is not None:
                 usage.uses += 1

@@ -26,7 +26,7 @@ from tsuzuki.model.errors import DatabaseReplaced, Unreachable, UsageError
 from tsuzuki.store.sql import autocommit, postgresql, sqlite
 from tsuzuki.store.sql.autocommit import AutocommitConnection
 from tsuzuki.store.sql.clock import db_now
-from tsuzuki.store.sql.connection_pool import Use, pool_of
+from tsuzuki.store.sql.connection_pool import ConnectionUse, pool_of
 from tsuzuki.store.sql.database_url import invalid_url, parse_url
 from tsuzuki.store.sql.dialect import is_sqlite
 from tsuzuki.store.sql.driver_errors import translate_errors
@@ -38,7 +38,7 @@ from tsuzuki.store.sql.read_limit import ReadWatch
 from tsuzuki.store.sql.write_hold import HOLD, LockUser, WriteHold
 from tsuzuki.store.wakeups.file_watch import touch
 
-__all__ = ["Connection", "Database", "Use", "open_database"]
+__all__ = ["Connection", "ConnectionUse", "Database", "open_database"]
 
 LOCK_WAIT_LONG_SECONDS = 0.5
 """Waits for SQLite's write lock that are longer are remembered."""
@@ -110,7 +110,7 @@ class Database:
             or not postgresql.answers(self.engine)
         )
 
-    def used_for(self, use: Use) -> AbstractContextManager[None]:
+    def used_for(self, use: ConnectionUse) -> AbstractContextManager[None]:
         """Connections taken inside the block, by the same task or thread, are for this use."""
         return pool_of(self.engine).used_for(use)
 
@@ -159,7 +159,7 @@ class Database:
         """Read more than fits into memory: a transaction, which a server-side cursor needs."""
         with (
             translate_errors(self.engine.url),
-            self.used_for(Use.UNBOUNDED),
+            self.used_for(ConnectionUse.UNBOUNDED),
             self.engine.connect() as connection,
             connection.begin(),
         ):

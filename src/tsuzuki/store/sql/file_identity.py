@@ -17,7 +17,6 @@ from tsuzuki.model.errors import DatabaseReplaced
 BESIDE = "tsuzuki_files_beside"
 """In the `info` of a connection: log and shared memory as it has opened them, by path."""
 
-
 SUFFIXES = ("-wal", "-shm")
 
 
@@ -27,22 +26,20 @@ class FileIdentity:
     def __init__(self, path: str) -> None:
         self._path = path
         self._opened: tuple[int, int] | None = None
-        self._fate: str | None = None
+        self._fate: tuple[str, str] | None = None
+        """The path whose file is another one now, and what happened to it."""
 
     def note(self) -> None:
         """A connection was opened: the file is known from now on."""
         if self._opened is None:
-            with suppress(
-                OSError
-            ):  # a URI, or a file that we may not look at: it cannot be checked
+            with suppress(OSError):  # a URI, or a file that we may not look at cannot be checked
                 self._opened = _identity(self._path)
 
     def note_beside(self, info: dict[Any, Any]) -> None:
         """The connection with this `info` has opened the files beside the database. A new one has none before its
         first transaction."""
-        file = os.path.realpath(
-            self._path
-        )  # SQLite makes them beside the file, not beside a link to it
+        # SQLite makes them beside the file, not beside a link to it.
+        file = os.path.realpath(self._path)
         with suppress(OSError):
             info[BESIDE] = {f"{file}{suffix}": _identity(f"{file}{suffix}") for suffix in SUFFIXES}
 
@@ -66,8 +63,9 @@ class FileIdentity:
         """Set for good once the file was found to be another one."""
         if self._fate is None:
             return None
+        path, fate = self._fate
         return DatabaseReplaced(
-            f"the database file {self._fate} while this process used it; nothing more is written",
+            f"the database file {path} was {fate} while this process used it; nothing more is written",
             hint="Stop all processes, put the right file in place without the -wal and -shm files of another one, "
             "then start them again.",
         )
@@ -77,12 +75,12 @@ class FileIdentity:
         self._opened = self._fate = None
 
 
-def _fate(path: str, opened: tuple[int, int]) -> str | None:
-    """What happened to the file that was opened under this path; None if nothing that we can see."""
+def _fate(path: str, opened: tuple[int, int]) -> tuple[str, str] | None:
+    """The path, and what happened to the file that was opened under it; None if nothing that we can see."""
     try:
-        return None if _identity(path) == opened else f"{path} was replaced"
+        return None if _identity(path) == opened else (path, "replaced")
     except FileNotFoundError:
-        return f"{path} was deleted"
+        return path, "deleted"
     except OSError:
         return None
 

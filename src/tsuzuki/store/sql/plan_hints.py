@@ -48,20 +48,20 @@ def _by_key(element: ByKey, compiler: SQLCompiler, **kw: Any) -> str:
 
 def guard(condition: ColumnElement[bool]) -> ColumnElement[bool]:
     """The condition itself, out of reach of indexes and estimates."""
-    return Guard(condition)
+    return PlanGuard(condition)
 
 
-class Guard(Bare):
+class PlanGuard(Bare):
     inherit_cache = True
 
 
-@compiles(Guard, "sqlite")
-def _guard_sqlite(element: Guard, compiler: SQLCompiler, **kw: Any) -> str:
+@compiles(PlanGuard, "sqlite")
+def _guard_sqlite(element: PlanGuard, compiler: SQLCompiler, **kw: Any) -> str:
     return f"+({compiler.process(element.clauses, **kw)})"
 
 
-@compiles(Guard)
-def _guard(element: Guard, compiler: SQLCompiler, **kw: Any) -> str:
+@compiles(PlanGuard)
+def _guard(element: PlanGuard, compiler: SQLCompiler, **kw: Any) -> str:
     return f"CASE WHEN {compiler.process(element.clauses, **kw)} THEN true ELSE false END"
 
 

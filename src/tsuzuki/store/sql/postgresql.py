@@ -20,7 +20,7 @@ from sqlalchemy.exc import NoSuchModuleError
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import UsageError, extra_missing
 from tsuzuki.store.sql.autocommit import AutocommitConnection
-from tsuzuki.store.sql.connection_pool import ConnectionPool, Use, pool_of
+from tsuzuki.store.sql.connection_pool import ConnectionPool, ConnectionUse, pool_of
 from tsuzuki.store.sql.database_url import check_parameters, hosts_of, invalid_url
 
 IDLE_TRANSACTION_SECONDS = 10
@@ -248,10 +248,10 @@ _IDLE_LONGER = (
 )
 
 
-def begin_statement(info: Mapping[Any, Any], use: Use = Use.SHORT) -> str:
+def begin_statement(info: Mapping[Any, Any], use: ConnectionUse = ConnectionUse.SHORT) -> str:
     """How a transaction for this use is opened on the connection with which `info` is kept. One round trip."""
     begin = _BEGIN_POOLED if info.get(POOLED) else "BEGIN"
-    return begin + _IDLE_LONGER if use is Use.UNBOUNDED else begin
+    return begin + _IDLE_LONGER if use is ConnectionUse.UNBOUNDED else begin
 
 
 @contextmanager

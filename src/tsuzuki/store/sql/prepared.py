@@ -28,7 +28,7 @@ BatchStatement: TypeAlias = Callable[[Dialect, tuple[str, ...]], Any]
 _Processor = Callable[[Any], Any]
 
 
-class Rows:
+class ResultRows:
     """The answer to a prepared statement: rows as tuples in the order of its columns."""
 
     __slots__ = ("_names", "_rows", "rowcount")
@@ -72,7 +72,7 @@ class Rows:
 
 def execute(
     connection: AnyConnection, statement: Any, parameters: Mapping[str, Any] = NO_PARAMETERS
-) -> Rows:
+) -> ResultRows:
     """Send a statement that is built once and kept: it is compiled when first sent, and remembered by
     identity. Raises what SQLAlchemy would raise."""
     prepared = _prepare(connection.dialect, statement)
@@ -92,7 +92,7 @@ def execute(
         rows = list(result.fetchall()) if result.returns_rows else []
     if rows and prepared.result_processors:
         rows = _processed(rows, prepared.result_processors)
-    return Rows(rows, rowcount, prepared.names)
+    return ResultRows(rows, rowcount, prepared.names)
 
 
 def _send(connection: Connection, prepared: "_Prepared", values: Any) -> tuple[list[Any], int]:
@@ -117,10 +117,10 @@ def execute_batch(
     columns: Columns,
     rows: Sequence[Sequence[Any]],
     parameters: Mapping[str, Any] = NO_PARAMETERS,
-) -> Rows:
+) -> ResultRows:
     """Send one statement for a batch of rows, with other parameters besides; nothing is sent for none."""
     if not rows:
-        return Rows([], 0)
+        return ResultRows([], 0)
     dialect = connection.dialect
     packed = pack(dialect, columns, rows)
     return execute(

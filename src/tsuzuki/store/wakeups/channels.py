@@ -18,7 +18,7 @@ from tsuzuki.store.sql.dialect import is_sqlite
 from tsuzuki.store.sql.prepared import AnyConnection, execute
 
 
-class Channel(StrEnum):
+class WakeupChannel(StrEnum):
     """Which loops should poll. The value is the name of PostgreSQL's channel."""
 
     LEADER = "tsuzuki_leader"
@@ -28,7 +28,7 @@ class Channel(StrEnum):
     """There is something for workers that are not named, or for more of them than can be."""
 
 
-ALL_CHANNELS = frozenset(Channel)
+ALL_CHANNELS = frozenset(WakeupChannel)
 
 NAMES_BYTES_MAX = 7_000
 """What fits into a payload of NOTIFY, with a margin. Longer lists wake every worker."""
@@ -51,23 +51,23 @@ def notify(connection: AnyConnection, *names: str) -> None:
 def concerned_by_cancel(run: Run) -> frozenset[str]:
     """Which processes to wake when an operator canceled a run: who holds it, and the leader, which may assign its
     slot."""
-    return frozenset({holder_of(run), Channel.LEADER})
+    return frozenset({holder_of(run), WakeupChannel.LEADER})
 
 
 def holder_of(run: Run) -> str:
     """Which process to wake when a run was ended from outside: the worker that it was assigned to, else the leader."""
-    return run.assigned_worker_id or Channel.LEADER
+    return run.assigned_worker_id or WakeupChannel.LEADER
 
 
-def messages(names: Collection[str]) -> dict[Channel, str]:
+def messages(names: Collection[str]) -> dict[WakeupChannel, str]:
     """The channels to notify, each with its payload: names of workers, or nothing for all."""
-    found = {channel: "" for channel in Channel if channel in names}
+    found = {channel: "" for channel in WakeupChannel if channel in names}
     workers = " ".join(sorted(set(names) - ALL_CHANNELS))
-    if workers and Channel.WORKERS not in found:
-        found[Channel.WORKERS] = workers if len(workers.encode()) <= NAMES_BYTES_MAX else ""
+    if workers and WakeupChannel.WORKERS not in found:
+        found[WakeupChannel.WORKERS] = workers if len(workers.encode()) <= NAMES_BYTES_MAX else ""
     return found
 
 
-def recipients(channel: Channel, payload: str) -> Collection[str]:
+def recipients(channel: WakeupChannel, payload: str) -> Collection[str]:
     """The names that a message was for: the inverse of `messages`."""
     return payload.split() or {channel}

@@ -16,7 +16,7 @@ from tsuzuki.model.errors import NotListening, Unreachable
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.sql.driver_errors import translate_errors
 from tsuzuki.store.sql.postgresql import POOLED
-from tsuzuki.store.wakeups.channels import ALL_CHANNELS, Channel, recipients
+from tsuzuki.store.wakeups.channels import ALL_CHANNELS, WakeupChannel, recipients
 from tsuzuki.store.wakeups.file_watch import watch
 
 NOTIFIED_SECONDS = 2.0
@@ -39,7 +39,7 @@ class Listener(Protocol):
     def close(self) -> None: ...
 
 
-def listen(database: Database, channels: Collection[Channel] = ALL_CHANNELS) -> Listener:
+def listen(database: Database, channels: Collection[WakeupChannel] = ALL_CHANNELS) -> Listener:
     """Start to listen: commits from now on wake it, on these channels at least."""
     with translate_errors(database.session_engine.url):
         if database.is_sqlite:
@@ -62,7 +62,7 @@ class SqliteListener:
         # The log stays the same file while any connection, such as this one, is open.
         self._watch = watch([database.write_ahead_log])
 
-    def wait(self, seconds: float) -> Collection[Channel]:
+    def wait(self, seconds: float) -> Collection[WakeupChannel]:
         if self._watch is None:
             self._clock.wait(self._never, min(seconds, POLL_SECONDS))
         elif self._watch.wait(min(seconds, WATCHED_POLL_SECONDS)):
@@ -73,12 +73,12 @@ class SqliteListener:
         before, self._seen_version = self._seen_version, self._data_version()
         return before != self._seen_version
 
-    def _notified(self) -> Collection[Channel]:
+    def _notified(self) -> Collection[WakeupChannel]:
         before, self._seen_counters = self._seen_counters, self._counters()
-        return frozenset(c for c in Channel if before.get(c) != self._seen_counters.get(c))
+        return frozenset(c for c in WakeupChannel if before.get(c) != self._seen_counters.get(c))
 
     def _counters(self) -> dict[str, int]:
-        return dict(self._query("SELECT audience, stamp FROM notices"))
+        return dict(self._query("SELECT audience, stamp FROM tsuzuki_notices"))
 
     def _data_version(self) -> int:
         return int(self._query("PRAGMA data_version")[0][0])
@@ -98,7 +98,7 @@ class SqliteListener:
 class PostgresListener:
     """Blocks on NOTIFY. Raises `NotListening` if no notification can arrive."""
 
-    def __init__(self, database: Database, channels: Collection[Channel]) -> None:
+    def __init__(self, database: Database, channels: Collection[WakeupChannel]) -> None:
         self._connection = database.session_engine.connect()
         is_pooled = self._connection.info.get(POOLED)
         raw: Any = self._connection.connection.driver_connection
@@ -121,7 +121,7 @@ class PostgresListener:
                 code="listen_pooled",
             )
 
-    def _listen(self, channels: Collection[Channel]) -> None:
+    def _listen(self, channels: Collection[WakeupChannel]) -> None:
         self._raw.autocommit = True
         for channel in channels:
             self._raw.execute(f'LISTEN "{channel.value}"')
@@ -147,7 +147,7 @@ class PostgresListener:
         return frozenset(
             name
             for notification in notifications
-            for name in recipients(Channel(notification.channel), notification.payload)
+            for name in recipients(WakeupChannel(notification.channel), notification.payload)
         )
 
     def close(self) -> None:

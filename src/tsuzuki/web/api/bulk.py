@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from tsuzuki.model.access import Right
 from tsuzuki.model.bulk import BulkResult, BulkState, BulkVerb
-from tsuzuki.services.bulk import BulkView
+from tsuzuki.services.bulk import BulkActionView
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.run_models import RunOut, run_out
 from tsuzuki.web.api.run_query import RunConditions, conditions_out
@@ -64,11 +64,11 @@ class BulkResultOut(Model):
     new_run_id: int | None
 
 
-def bulk_out(view: BulkView) -> BulkOut:
+def bulk_out(view: BulkActionView) -> BulkOut:
     return BulkOut(**_values(view))
 
 
-def _values(view: BulkView) -> dict[str, Any]:
+def _values(view: BulkActionView) -> dict[str, Any]:
     values = view.as_dict()
     return {**values, "filter": conditions_out(values["filter"])}
 

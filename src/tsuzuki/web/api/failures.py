@@ -10,7 +10,7 @@ from tsuzuki.model.access import Right
 from tsuzuki.services.failures import FailureGroup, GroupPosition, group_as_dict
 from tsuzuki.web.answers import IS_NUMBER, GivenMoment, Model, Moment, to_utc_text
 from tsuzuki.web.context import Context
-from tsuzuki.web.paging import COUNT_MAX, Found, Page, PageRequest, count_of
+from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, SearchedRows, count_of
 from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.bodies import INTEGER_MAX
 from tsuzuki.web.security.rights import requires
@@ -93,12 +93,14 @@ def list_failures(
             after=None if after is None else read_position(after),
         )
 
-    def find_first(after: str | None, limit: int) -> list[FailureGroup] | Found[FailureGroup]:
+    def find_first(
+        after: str | None, limit: int
+    ) -> list[FailureGroup] | SearchedRows[FailureGroup]:
         """Every group is made of the same failures: those of the first page are counted with it."""
         if after is not None or not query.count:
             return find(after, limit)
         groups = find(None, COUNT_MAX + 1)
-        return Found(groups[:limit], count=count_of(len(groups)))
+        return SearchedRows(groups[:limit], count=count_of(len(groups)))
 
     return context.page(
         query,

@@ -25,7 +25,7 @@ from tsuzuki.web.stream.hub import Hub
 from tsuzuki.web.stream.rendering import JsonRenderer, write_json
 from tsuzuki.web.stream.response import EventStream
 from tsuzuki.web.stream.subscription import END, RELOAD, Subscription
-from tsuzuki.web.stream.topics import Kind, parse_topics
+from tsuzuki.web.stream.topics import StreamEventKind, parse_topics
 
 router = api_router("runs")
 
@@ -117,7 +117,7 @@ async def run_logs_stream(
     """The lines as events, as they are written; `end` follows the last. `Last-Event-ID` resumes exactly."""
     start = int(last_event_id) if last_event_id is not None else after
     await run_in_threadpool(context.application.runs.get, run_id)
-    topics = parse_topics(f"{Kind.LOGS.value}:{run_id}:{start}")
+    topics = parse_topics(f"{StreamEventKind.LOGS.value}:{run_id}:{start}")
     hub: Hub = request.app.state.stream_hub
     subscription = await hub.subscribe(
         topics,
@@ -147,7 +147,7 @@ class LogStream(EventStream):
             elif name == END:
                 yield format_sse_event(event="error", data_str=json.loads(data)["code"])
                 return
-            elif name == Kind.LOGS:
+            elif name == StreamEventKind.LOGS:
                 told = json.loads(data)
                 for line in told["lines"]:
                     if line["seq"] > self._after:

@@ -22,7 +22,7 @@ from tsuzuki.web.api.jobs import JobName
 from tsuzuki.web.api.run_models import RunDetail, RunOut, TransitionOut, detail_out, run_out
 from tsuzuki.web.api.run_query import RunQuery
 from tsuzuki.web.context import Context, request_context
-from tsuzuki.web.paging import COUNT_MAX, Count, Found, Page
+from tsuzuki.web.paging import COUNT_MAX, Count, Page, SearchedRows
 from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.authentication import authenticate
 from tsuzuki.web.security.bodies import INTEGER_MAX, LOOP_BYTES_MAX
@@ -55,12 +55,12 @@ def list_runs(context: Context, query: Annotated[RunQuery, Query()]) -> Page[Run
     """List runs, the newest first."""
     runs = context.application.runs
 
-    def find(after: Any, limit: int) -> Found[Run]:
+    def find(after: Any, limit: int) -> SearchedRows[Run]:
         wanted = query.run_filter(before_id=after, limit=limit)
         if after is not None or not query.count:
-            return Found(*runs.search(wanted))
+            return SearchedRows(*runs.search(wanted))
         found, counted = runs.search_and_count(wanted, at_most=COUNT_MAX)
-        return Found(*found, count=Count(**counted._asdict()))
+        return SearchedRows(*found, count=Count(**counted._asdict()))
 
     def count() -> Count:
         return Count(**runs.counted(query.run_filter(), at_most=COUNT_MAX)._asdict())

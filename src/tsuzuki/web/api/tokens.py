@@ -55,7 +55,7 @@ class NewTokenOut(TokenOut):
     token: str = Field(description="The token itself. It is stored nowhere and not shown again.")
 
 
-class NewToken(Model):
+class NewTokenRequest(Model):
     name: GivenName
     role: Role
     scopes: list[RightName] | None = Field(
@@ -101,7 +101,7 @@ def _position(view: TokenView) -> str:
     responses=problem_responses(409),
     openapi_extra=NOT_KEPT,
 )
-def create_token(context: Context, body: NewToken) -> NewTokenOut:
+def create_token(context: Context, body: NewTokenRequest) -> NewTokenOut:
     """Make a token with no more rights than the caller has. A name that is taken answers 409."""
     made = context.application.tokens.create(by=context.principal, **body.model_dump())
     return NewTokenOut(**made.token.as_dict(), token=made.text)

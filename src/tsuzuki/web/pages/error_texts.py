@@ -1,9 +1,9 @@
 """Messages and hints of errors in the language of the page.
 
-The services raise them in English, for every face. The catalogues in `locale/<language>/errors` have each text with
-numbered places for its values (`there is no job {1}`); a text is translated if it is one of these with values in its
-places, and stays English otherwise. A value that is such a text itself is translated too; the one at `{rest}` must
-be, and the one at `{word}` has no spaces.
+The services raise them in English, for every interface. The catalogues in `locale/<language>/errors` have each text
+with numbered places for its values (`there is no job {1}`); a text is translated if it is one of these with values in
+its places, and stays English otherwise. A value that is such a text itself is translated too; the one at `{rest}`
+must be, and the one at `{word}` has no spaces.
 """
 
 import re

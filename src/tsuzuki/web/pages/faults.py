@@ -7,17 +7,19 @@ from tsuzuki.web.pages.context import PageContext
 UNPROCESSABLE = 422
 
 
-class Fault(Model):
+class FormFault(Model):
     """What is wrong with what was typed."""
 
     message: str
     hint: str | None
 
 
-def faults_of(context: PageContext, problem: TsuzukiError) -> list[Fault]:
+def faults_of(context: PageContext, problem: TsuzukiError) -> list[FormFault]:
     """Without the secrets in them: what a definition names is expanded before it is checked."""
     found: tuple[TsuzukiError, ...] = getattr(problem, "problems", (problem,))
-    return [Fault(message=context.mask(_told(one)), hint=context.mask(one.hint)) for one in found]
+    return [
+        FormFault(message=context.mask(_told(one)), hint=context.mask(one.hint)) for one in found
+    ]
 
 
 def status_of(context: PageContext, problem: TsuzukiError) -> int:

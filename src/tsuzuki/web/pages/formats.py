@@ -14,7 +14,7 @@ from jinja2 import pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
-from tsuzuki.model.sentence import Command, Sentence
+from tsuzuki.model.sentence import CommandLine, Sentence
 from tsuzuki.model.states import RunState
 from tsuzuki.model.visible_text import neutralise
 from tsuzuki.web.answers import to_utc_text
@@ -195,7 +195,7 @@ def _told_value(context: Context, value: Any) -> Markup:
         return told(context, value)
     if value is None or isinstance(value, datetime):
         return moment(context, value)
-    if isinstance(value, Command):
+    if isinstance(value, CommandLine):
         return Markup('<code translate="no">{}</code>').format(neutralise(value))
     word = STATES[value].text if isinstance(value, RunState) else REASONS.get(value)
     gettext = _translations_of(_viewer(context).language)

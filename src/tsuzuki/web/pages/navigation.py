@@ -44,6 +44,9 @@ MENU = (
         (
             MenuEntry(message("Workers"), "/workers", Right.WORKERS_READ, "workers", "w"),
             MenuEntry(message("Events"), "/events", Right.EVENTS_READ, "events", "e"),
+            MenuEntry(
+                message("Verification"), "/verification", Right.RUNS_READ, "verification", "p"
+            ),
             MenuEntry(message("Settings"), "/settings", Right.SETTINGS_READ, "settings", "s"),
             MenuEntry(message("Audit log"), "/audit", Right.AUDIT_READ, "audit", "a"),
         ),

@@ -22,7 +22,7 @@ class CursorMove(Model):
     is_exhausted: bool
 
 
-class Link(Model):
+class EffectLink(Model):
     """A page about what the run worked on."""
 
     title: str
@@ -51,7 +51,7 @@ class RunEffects(Model):
     """`acts` are the first ones, the oldest first; `is_cut` if there are more."""
 
     cursor: CursorMove | None = None
-    links: list[Link] = Field(default_factory=list)
+    links: list[EffectLink] = Field(default_factory=list)
     acts: list[Act] = Field(default_factory=list)
     is_cut: bool = False
 

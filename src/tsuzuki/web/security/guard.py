@@ -40,7 +40,7 @@ def check_length(headers: Headers) -> None:
         )
 
 
-class Guard:
+class RequestGuard:
     def __init__(
         self, app: ASGIApp, *, allowed_hosts: Collection[str], session_cookies: Collection[str]
     ) -> None:

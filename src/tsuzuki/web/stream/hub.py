@@ -19,9 +19,9 @@ from tsuzuki.web.problems import RequestError
 from tsuzuki.web.stream.credentials import Credentials, LiveCredentials
 from tsuzuki.web.stream.frames import frame, heartbeat, write_id
 from tsuzuki.web.stream.rendering import Renderer, write_json
-from tsuzuki.web.stream.source import Source, Step
-from tsuzuki.web.stream.subscription import RELOAD, Group, Subscription, rendered
-from tsuzuki.web.stream.topics import Selection, Topics
+from tsuzuki.web.stream.source import StreamSource, StreamStep
+from tsuzuki.web.stream.subscription import RELOAD, StreamGroup, Subscription, rendered
+from tsuzuki.web.stream.topics import StreamSelection, Topics
 
 POLL_SECONDS = 1.0
 HINT_GAP_SECONDS = 0.1
@@ -32,7 +32,7 @@ LISTEN_AGAIN_SECONDS = 5.0
 
 
 @dataclass(kw_only=True)
-class Limits:
+class StreamLimits:
     """How many streams one process keeps open, in all and for one principal."""
 
     streams: int = 1_000
@@ -43,7 +43,7 @@ class Limits:
 
 @dataclass(kw_only=True)
 class _Followed:
-    source: Source
+    source: StreamSource
     position: str
     read_at: float
     """When the last look that succeeded was started."""
@@ -53,14 +53,16 @@ class _Followed:
 class Hub:
     """Used on one event loop."""
 
-    source_of: Callable[[Selection], Source]
+    source_of: Callable[[StreamSelection], StreamSource]
     listen: Callable[[], Listener]
     credentials: LiveCredentials
     stopping: asyncio.Event
     """Set when the server stops: every stream ends."""
-    limits: Limits = field(default_factory=Limits)
+    limits: StreamLimits = field(default_factory=StreamLimits)
     _followed: dict[str, _Followed] = field(default_factory=dict)
-    _groups: dict[tuple[tuple[Selection, ...], str], Group] = field(default_factory=dict)
+    _groups: dict[tuple[tuple[StreamSelection, ...], str], StreamGroup] = field(
+        default_factory=dict
+    )
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _hinted: asyncio.Event = field(default_factory=asyncio.Event)
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -84,7 +86,9 @@ class Hub:
         await self._reach(given)
         start = await self._positions(topics, credentials)
         key = (topics.selections, renderer.key)
-        group = self._groups.setdefault(key, Group(selections=topics.selections, renderer=renderer))
+        group = self._groups.setdefault(
+            key, StreamGroup(selections=topics.selections, renderer=renderer)
+        )
         sources = {name: self._followed[name].source for name in start}
         subscription = Subscription(
             group=group,
@@ -277,14 +281,14 @@ class Hub:
             followed.position = step.position
             has_published |= self._publish(name, step, texts)
 
-    def _followers(self, name: str) -> Iterator[tuple[Group, Selection]]:
+    def _followers(self, name: str) -> Iterator[tuple[StreamGroup, StreamSelection]]:
         for group in [*self._groups.values()]:
             for selection in group.selections:
                 if selection.source == name:
                     yield group, selection
 
     def _publish(
-        self, name: str, step: Step, texts: Mapping[tuple[Selection, str], str | None]
+        self, name: str, step: StreamStep, texts: Mapping[tuple[StreamSelection, str], str | None]
     ) -> bool:
         has_published = False
         for group, selection in self._followers(name):
@@ -296,7 +300,7 @@ class Hub:
                 has_published = True
         return has_published
 
-    def _id_for(self, group: Group) -> str:
+    def _id_for(self, group: StreamGroup) -> str:
         return write_id({s.source: self._followed[s.source].position for s in group.selections})
 
     def _keep_open(self) -> None:
@@ -357,8 +361,8 @@ def _time() -> float:
 
 
 def _next_step(
-    steps: Iterator[Step], wanted: Mapping[tuple[Selection, str], Renderer]
-) -> tuple[Step, dict[tuple[Selection, str], str | None]] | None:
+    steps: Iterator[StreamStep], wanted: Mapping[tuple[StreamSelection, str], Renderer]
+) -> tuple[StreamStep, dict[tuple[StreamSelection, str], str | None]] | None:
     """The next step, rendered for all that want it; None after the last. Called in a thread."""
     step = next(steps, None)
     if step is None:

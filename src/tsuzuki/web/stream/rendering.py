@@ -4,7 +4,7 @@ import json
 from typing import Any, Protocol
 
 from tsuzuki.model.secrets import SecretMask
-from tsuzuki.services.changes import Change
+from tsuzuki.services.changes import RunChange
 from tsuzuki.services.logs import LogLine
 from tsuzuki.web.answers import to_utc_text
 from tsuzuki.web.stream.source import NewLines, StateChange
@@ -17,7 +17,7 @@ class Renderer(Protocol):
     def key(self) -> str: ...
 
     def render(self, kind: str, data: Any) -> str | None:
-        """The text of an event; None for no event. `data` is a sequence of `Change` for runs, `NewLines` for logs,
+        """The text of an event; None for no event. `data` is a sequence of `RunChange` for runs, `NewLines` for logs,
         and `StateChange` for all else."""
 
 
@@ -55,7 +55,7 @@ class JsonRenderer:
         }
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change(change: RunChange) -> dict[str, Any]:
     values = {**vars(change.transition), "job_name": change.job_name}
     values["at"] = to_utc_text(change.transition.at)
     return values

@@ -15,7 +15,7 @@ from tsuzuki.services.changes import PositionLost
 from tsuzuki.services.logs import LogLine
 from tsuzuki.web.answers import to_utc_text
 from tsuzuki.web.stream.state_topic import State, collector_topics
-from tsuzuki.web.stream.topics import Kind, Selection
+from tsuzuki.web.stream.topics import StreamEventKind, StreamSelection
 from tsuzuki.wiring.application import Application
 
 STATES_KEPT = 8
@@ -27,7 +27,7 @@ ENDED = "!"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class StreamStep:
     """Something new, and the position behind it."""
 
     position: str
@@ -52,13 +52,13 @@ class NewLines:
     ended: bool
 
 
-class Source(Protocol):
+class StreamSource(Protocol):
     """Called in threads, never on the event loop."""
 
     def now(self) -> str:
         """The position behind everything there is."""
 
-    def between(self, known: str, until: str) -> Iterator[Step]:
+    def between(self, known: str, until: str) -> Iterator[StreamStep]:
         """What came after `known`, up to `until`. Raises `PositionLost`."""
 
     def first(self, now: str) -> str:
@@ -77,10 +77,10 @@ class RunMoves:
     def first(self, now: str) -> str:
         return now
 
-    def between(self, known: str, until: str) -> Iterator[Step]:
+    def between(self, known: str, until: str) -> Iterator[StreamStep]:
         changes = self._changes
         for page in changes.between(changes.known(known), changes.known(until)):
-            yield Step(position=str(page.position), data=page.changes)
+            yield StreamStep(position=str(page.position), data=page.changes)
 
 
 class LogOfRun:
@@ -106,7 +106,7 @@ class LogOfRun:
     def first(self, now: str) -> str:
         return now
 
-    def between(self, known: str, until: str) -> Iterator[Step]:
+    def between(self, known: str, until: str) -> Iterator[StreamStep]:
         seq, last = _line(known), _line(until)
         if seq > last:
             raise PositionLost(known)
@@ -116,7 +116,7 @@ class LogOfRun:
             seq = lines[-1].seq if lines else last
             known = until if seq >= last else str(seq)
             new = NewLines(run_id=self._run_id, lines=lines, ended=has_ended and known == until)
-            yield Step(position=known, data=new)
+            yield StreamStep(position=known, data=new)
 
     def _read(self, seq: int, last: int) -> tuple[LogLine, ...]:
         if seq == last:
@@ -166,7 +166,7 @@ class CurrentState:
     def first(self, now: str) -> str:  # noqa: ARG002 -- the whole state comes first, at any position
         return ""
 
-    def between(self, known: str, until: str) -> Iterator[Step]:
+    def between(self, known: str, until: str) -> Iterator[StreamStep]:
         if known == until:
             return
         kept = self._kept
@@ -176,7 +176,7 @@ class CurrentState:
         changed = (
             value for name, value in after.items() if before is None or before.get(name) != value
         )
-        yield Step(
+        yield StreamStep(
             position=until,
             data=StateChange(
                 changed=tuple(changed),
@@ -188,17 +188,17 @@ class CurrentState:
         )
 
 
-def source_of(application: Application, selection: Selection) -> Source:
+def source_of(application: Application, selection: StreamSelection) -> StreamSource:
     match selection.kind:
-        case Kind.RUNS:
+        case StreamEventKind.RUNS:
             return RunMoves(application)
-        case Kind.LOGS if selection.run_id is not None:
+        case StreamEventKind.LOGS if selection.run_id is not None:
             return LogOfRun(application, selection.run_id)
-        case Kind.PROGRESS:
+        case StreamEventKind.PROGRESS:
             return CurrentState(lambda: _progress(application))
-        case Kind.CREATED:
+        case StreamEventKind.CREATED:
             return CurrentState(lambda: _newest(application))
-        case Kind.WORKERS:
+        case StreamEventKind.WORKERS:
             return CurrentState(lambda: _workers(application))
         case name:
             topic = collector_topics()[name]

@@ -15,8 +15,8 @@ from tsuzuki.services.server_log import log
 from tsuzuki.web.stream.credentials import Credentials
 from tsuzuki.web.stream.frames import frame, opening, write_id
 from tsuzuki.web.stream.rendering import Renderer, write_json
-from tsuzuki.web.stream.source import Source, Step
-from tsuzuki.web.stream.topics import Kind, Selection
+from tsuzuki.web.stream.source import StreamSource, StreamStep
+from tsuzuki.web.stream.topics import StreamEventKind, StreamSelection
 
 RELOAD = "reload"
 END = "end"
@@ -25,10 +25,10 @@ END_SECONDS = 0.3
 
 
 @dataclass(eq=False, kw_only=True)
-class Group:
+class StreamGroup:
     """The streams that ask for the same in the same language: they get the same bytes."""
 
-    selections: tuple[Selection, ...]
+    selections: tuple[StreamSelection, ...]
     renderer: Renderer
     subscriptions: "set[Subscription]" = field(default_factory=set)
 
@@ -41,10 +41,10 @@ class Group:
             subscription.end(code)
 
 
-def rendered(selection: Selection, renderer: Renderer, step: Step) -> str | None:
+def rendered(selection: StreamSelection, renderer: Renderer, step: StreamStep) -> str | None:
     """The text of a step for those who selected this; None if there is nothing for them."""
     data = step.data
-    if selection.kind == Kind.RUNS:
+    if selection.kind == StreamEventKind.RUNS:
         data = selection.changes(data)
         if not data:
             return None
@@ -59,9 +59,9 @@ def rendered(selection: Selection, renderer: Renderer, step: Step) -> str | None
 class Subscription:
     """Read by one task with `frames`; `leave` is called once, when it is closed."""
 
-    group: Group
+    group: StreamGroup
     credentials: Credentials
-    sources: Mapping[str, Source]
+    sources: Mapping[str, StreamSource]
     start: Mapping[str, str]
     """Where the hub was when this stream came."""
     known: Mapping[str, str]
@@ -119,7 +119,7 @@ class Subscription:
             await self._changed.wait()
 
     async def _missed(
-        self, selection: Selection, positions: dict[str, str]
+        self, selection: StreamSelection, positions: dict[str, str]
     ) -> AsyncIterator[bytes]:
         """What came between the known position and the one where the hub was."""
         name, renderer = selection.source, self.group.renderer
@@ -137,7 +137,7 @@ class Subscription:
 
 
 def _next(
-    steps: Iterator[Step], selection: Selection, renderer: Renderer
+    steps: Iterator[StreamStep], selection: StreamSelection, renderer: Renderer
 ) -> tuple[str, str | None] | None:
     step = next(steps, None)
     return None if step is None else (step.position, rendered(selection, renderer, step))

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from tsuzuki.model.access import AnyRight, Right
 from tsuzuki.model.suggestion import did_you_mean
-from tsuzuki.services.changes import Change
+from tsuzuki.services.changes import RunChange
 from tsuzuki.web.problems import InvalidRequest, PartProblem
 from tsuzuki.web.security.bodies import INTEGER_MAX
 from tsuzuki.web.stream.state_topic import collector_topics
@@ -21,7 +21,7 @@ LINE_MAX = 2**31 - 1
 FORMS = "runs, job:NAME, run:ID, created, progress, logs:RUN, logs:RUN:LINE, workers"
 
 
-class Kind(StrEnum):
+class StreamEventKind(StrEnum):
     """What an event is about; also its name."""
 
     RUNS = "runs"
@@ -32,13 +32,13 @@ class Kind(StrEnum):
 
 
 RIGHTS = {
-    Kind.RUNS: Right.RUNS_READ,
-    Kind.CREATED: Right.RUNS_READ,
-    Kind.PROGRESS: Right.RUNS_READ,
-    Kind.LOGS: Right.RUNS_READ,
-    Kind.WORKERS: Right.WORKERS_READ,
+    StreamEventKind.RUNS: Right.RUNS_READ,
+    StreamEventKind.CREATED: Right.RUNS_READ,
+    StreamEventKind.PROGRESS: Right.RUNS_READ,
+    StreamEventKind.LOGS: Right.RUNS_READ,
+    StreamEventKind.WORKERS: Right.WORKERS_READ,
 }
-STATES = (Kind.CREATED, Kind.PROGRESS, Kind.WORKERS)
+STATES = (StreamEventKind.CREATED, StreamEventKind.PROGRESS, StreamEventKind.WORKERS)
 """What is told as a state, and has nothing to select from."""
 
 
@@ -49,7 +49,7 @@ def forms() -> str:
 
 def right_of(kind: str) -> AnyRight:
     """The right that a topic of this kind needs."""
-    return RIGHTS[Kind(kind)] if kind in RIGHTS else collector_topics()[kind].right
+    return RIGHTS[StreamEventKind(kind)] if kind in RIGHTS else collector_topics()[kind].right
 
 
 def _states() -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def _states() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selection:
+class StreamSelection:
     """What of one source a stream gets. `run_id` is that of a log; `jobs` and `runs` narrow the changes of runs, and
     None of both is everything."""
 
@@ -71,7 +71,7 @@ class Selection:
         """The name of the source: in ids of events, and of what is read once for all streams."""
         return str(self.kind) if self.run_id is None else f"{self.kind}:{self.run_id}"
 
-    def changes(self, found: Sequence[Change]) -> Sequence[Change]:
+    def changes(self, found: Sequence[RunChange]) -> Sequence[RunChange]:
         """Those of the changes that are wanted."""
         jobs, runs = self.jobs, self.runs
         if jobs is None or runs is None:
@@ -87,7 +87,7 @@ class Selection:
 class Topics:
     """What one stream is asked for, in an order that is the same for all who ask for the same."""
 
-    selections: tuple[Selection, ...]
+    selections: tuple[StreamSelection, ...]
     first_lines: tuple[tuple[str, str], ...] = ()
     """For a log whose position is not known: the line after which to start."""
 
@@ -111,7 +111,7 @@ def parse_topics(text: str) -> Topics:
     asked = [part.strip() for part in text.split(",") if part.strip()]
     if not asked or len(asked) > TOPICS_MAX:
         _refuse(f"name from 1 to {TOPICS_MAX} topics", f"There are: {forms()}.")
-    plain = {part for part in asked if part in (Kind.RUNS, *_states())}
+    plain = {part for part in asked if part in (StreamEventKind.RUNS, *_states())}
     jobs: set[str] = set()
     runs: set[int] = set()
     logs: dict[int, int | None] = {}
@@ -130,7 +130,7 @@ def parse_topics(text: str) -> Topics:
     return Topics(
         selections=tuple(_selections(plain, jobs, runs, logs)),
         first_lines=tuple(
-            (f"{Kind.LOGS.value}:{run_id}", str(line))
+            (f"{StreamEventKind.LOGS.value}:{run_id}", str(line))
             for run_id, line in sorted(logs.items())
             if line is not None
         ),
@@ -139,16 +139,16 @@ def parse_topics(text: str) -> Topics:
 
 def _selections(
     plain: set[str], jobs: set[str], runs: set[int], logs: Iterable[int]
-) -> Iterable[Selection]:
-    if Kind.RUNS in plain:
-        yield Selection(kind=Kind.RUNS)
+) -> Iterable[StreamSelection]:
+    if StreamEventKind.RUNS in plain:
+        yield StreamSelection(kind=StreamEventKind.RUNS)
     elif jobs or runs:
-        yield Selection(kind=Kind.RUNS, jobs=frozenset(jobs), runs=frozenset(runs))
+        yield StreamSelection(kind=StreamEventKind.RUNS, jobs=frozenset(jobs), runs=frozenset(runs))
     for kind in _states():
         if kind in plain:
-            yield Selection(kind=kind)
+            yield StreamSelection(kind=kind)
     for run_id in sorted(logs):
-        yield Selection(kind=Kind.LOGS, run_id=run_id)
+        yield StreamSelection(kind=StreamEventKind.LOGS, run_id=run_id)
 
 
 def _number(topic: str, text: str, *, minimum: int = 1, maximum: int = INTEGER_MAX) -> int:
@@ -160,7 +160,7 @@ def _number(topic: str, text: str, *, minimum: int = 1, maximum: int = INTEGER_M
 
 def _refuse_unknown(topic: str) -> NoReturn:
     noun, _, rest = topic.partition(":")
-    known = [*(kind.value for kind in Kind), *collector_topics(), "job", "run"]
+    known = [*(kind.value for kind in StreamEventKind), *collector_topics(), "job", "run"]
     suggestion = did_you_mean(noun, known) if noun not in known else ""
     if noun == "job" and not rest:
         suggestion = "Name the job: job:NAME. "

@@ -9,8 +9,8 @@ from support.daemons import eventually
 from support.workspace import Workspace
 from tsuzuki.collectors.books.query_set import compute_query_set_hash, short_hash
 from tsuzuki.collectors.books.sandbox.google_books import GoogleBooks, volumes
-from tsuzuki.collectors.books.sandbox.smtp import MailServer, Step
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.collectors.books.sandbox.smtp import MailServer, SmtpStep
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 
 KEY = "k3y-that-stays-secret"
@@ -134,7 +134,7 @@ def test_run_due_warns_on_the_console_of_what_is_exhausted(
 def test_run_due_goes_on_after_an_error_and_after_the_quota(
     shop: Workspace, server: StandIn
 ) -> None:
-    server.faults.add(Fault(status=400, skip=1))
+    server.faults.add(StandInFault(status=400, skip=1))
     assert run_due(shop) == 1
     assert cursor(shop) == (40, False)
     shop.file.write_text(shop.file.read_text().replace("  mail:", "  daily_limit: 3\n  mail:"))
@@ -242,7 +242,7 @@ def test_preview_and_dry_run_send_nothing_and_change_nothing(
 def test_an_unsettled_mail_is_shown_and_settled_by_a_person(
     shop: Workspace, mail_server: MailServer
 ) -> None:
-    mail_server.fail_at(Step.ANSWER)
+    mail_server.fail_at(SmtpStep.ANSWER)
     ended = shop.run("books", "collect", "novelties", "--output", "json", BOOKS_KEY=KEY)
     assert (ended.code, ended.data["state"]) == (1, "FAILED")
     assert ended.data["error"].startswith("mail_unsettled: it is not known whether mail 1 arrived")
@@ -378,7 +378,7 @@ def test_a_used_up_quota_says_when_it_goes_on(shop: Workspace) -> None:
 def test_an_unsettled_mail_is_told_with_what_to_do(
     shop: Workspace, mail_server: MailServer
 ) -> None:
-    mail_server.fail_at(Step.GARBAGE)
+    mail_server.fail_at(SmtpStep.GARBAGE)
     ended = shop.run("books", "collect", "novelties", BOOKS_KEY=KEY)
     assert ended.code == 1
     assert "it is unknown whether mail 1 arrived" in ended.err
@@ -392,7 +392,7 @@ def test_an_unsettled_mail_is_told_with_what_to_do(
 def test_interrupted_while_the_source_hangs_it_ends_at_once_and_leaves_no_other_run(
     shop: Workspace, server: StandIn
 ) -> None:
-    server.faults.add(Fault(kind=FaultKind.HANG, times=None))
+    server.faults.add(StandInFault(kind=StandInFaultKind.HANG, times=None))
     command = shop.start("books", "collect", "novelties", BOOKS_KEY=KEY)
     eventually(lambda: server.faults.held > 0, what="the source to hang")
     command.send_signal(signal.SIGINT)
@@ -404,7 +404,7 @@ def test_interrupted_while_the_source_hangs_it_ends_at_once_and_leaves_no_other_
 def test_after_the_time_that_was_given_it_is_cancelled_and_leaves_no_other_run(
     shop: Workspace, server: StandIn
 ) -> None:
-    server.faults.add(Fault(kind=FaultKind.HANG, times=None))
+    server.faults.add(StandInFault(kind=StandInFaultKind.HANG, times=None))
     ended = shop.forked("books", "collect", "novelties", "--timeout", "1", BOOKS_KEY=KEY)
     assert (ended.code, ended.out) == (124, "")
     assert "It is cancelled" in ended.err

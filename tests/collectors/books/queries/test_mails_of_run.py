@@ -24,6 +24,6 @@ def test_the_mails_of_a_run_are_found_by_the_run(books_database: Database) -> No
         connection.execute(text("ANALYZE"))
     with books_database.read() as connection, last_sent(connection) as sent:
         found = outbox.of_run(connection, "novelties", 200, limit=50)
-        (way,) = ways_to(connection, "book_mails", sent[0])
+        (way,) = ways_to(connection, "tsuzuki_book_mails", sent[0])
     assert [mail.id for mail in found] == [*range(2000, 2010)]
-    assert "ix_book_mails_sent_by_run" in way
+    assert "tsuzuki_ix_book_mails_sent_by_run" in way

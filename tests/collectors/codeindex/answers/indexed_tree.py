@@ -19,11 +19,11 @@ class IndexedTree:
     def __init__(self, root: Path, folder: Path) -> None:
         self.root = root
         root.mkdir(exist_ok=True)
-        self._file = IndexFile.open(root, folder=folder)
+        self.index_file = IndexFile.open(root, folder=folder)
 
     @property
     def connection(self) -> sqlite3.Connection:
-        return self._file.connection
+        return self.index_file.connection
 
     def write(self, contents: Mapping[str, str]) -> None:
         for path, text in contents.items():
@@ -33,7 +33,7 @@ class IndexedTree:
 
     def index(self) -> None:
         names = NameIds()
-        with self._file.transaction(builds.is_idle) as connection:
+        with self.index_file.transaction(builds.is_idle) as connection:
             for where in sorted(self.root.rglob("*")):
                 path = where.relative_to(self.root).as_posix()
                 if where.is_file() and not path.startswith(".git/"):
@@ -45,4 +45,4 @@ class IndexedTree:
         return FreshFiles(self.root, self.connection)
 
     def close(self) -> None:
-        self._file.close()
+        self.index_file.close()

@@ -6,7 +6,7 @@ from collectors.codeindex.answers.indexed_tree import IndexedTree
 from tsuzuki.collectors.codeindex.answers.confidence import Confidence
 from tsuzuki.collectors.codeindex.answers.read import resolve_symbol
 from tsuzuki.collectors.codeindex.answers.references import (
-    Reference,
+    ReferenceLine,
     ReferenceQuery,
     find_references,
 )
@@ -33,11 +33,11 @@ def local():
 """
 
 
-def references(tree: IndexedTree, name: str, **query: object) -> list[Reference]:
+def references(tree: IndexedTree, name: str, **query: object) -> list[ReferenceLine]:
     return find_references(tree.files(), ReferenceQuery(name=name, **query)).uses  # type: ignore[arg-type]
 
 
-def by_line(found: list[Reference]) -> dict[str, Confidence]:
+def by_line(found: list[ReferenceLine]) -> dict[str, Confidence]:
     return {f"{one.path}:{one.line}": one.confidence for one in found}
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,9 +16,7 @@ FILE = "jobs: {code: {type: codeindex, roots: [tree]}}\n"
 SUMS = "def total():\n    return 0\n\ndef tax():\n    return total()\n"
 
 
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("workspace")
+def make_workspace(folder: Path) -> Path:
     (folder / "tsuzuki.yaml").write_text(FILE, encoding="utf-8")
     (folder / "private.py").write_text("PRIVATE = 1\n", encoding="utf-8")
     root = folder / "tree"
@@ -30,17 +29,15 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def served(workspace: Path) -> Iterator[Served]:
+@contextmanager
+def serving(workspace: Path) -> Iterator[Served]:
     with pytest.MonkeyPatch.context() as patch, served_application(workspace) as served:
         patch.setenv(FOLDER_VARIABLE, str(workspace / "indexes"))
         yield served
 
 
-@pytest.fixture(scope="module")
-def built(served: Served, workspace: Path) -> str:
+def build(client: Client, workspace: Path) -> str:
     """The id of a build that has completed."""
-    client = served.client
     assert client.get("code/status").json["state"] == "missing"
     assert client.get("code/references?name=total").code == "index_missing"
     started = client.post("code/builds", {"tree": str(workspace / "tree")})
@@ -50,6 +47,22 @@ def built(served: Served, workspace: Path) -> str:
     build = client.get(place).json
     assert (build["status"], build["result"]["updatedFiles"]) == ("completed", 2), build
     return str(build["id"])
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_workspace(tmp_path_factory.mktemp("workspace"))
+
+
+@pytest.fixture(scope="module")
+def served(workspace: Path) -> Iterator[Served]:
+    with serving(workspace) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def built(served: Served, workspace: Path) -> str:
+    return build(served.client, workspace)
 
 
 def test_the_status_tells_of_the_build(client: Client, built: str, workspace: Path) -> None:
@@ -146,9 +159,15 @@ def test_a_wrong_question_is_told(client: Client, path: str, code: str) -> None:
     assert (answer.status, answer.code) == (422, code), answer.body
 
 
-def test_an_index_is_built_anew_and_removed(
-    client: Client, built: str, served: Served, workspace: Path
-) -> None:
+def test_an_index_is_built_anew_and_removed(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path)
+    with serving(workspace) as served:
+        build_anew_and_remove(served, workspace)
+
+
+def build_anew_and_remove(served: Served, workspace: Path) -> None:
+    client = served.client
+    built = build(client, workspace)
     outside = client.post("code/builds", {"paths": ["../private.py"]})
     assert (outside.status, outside.code) == (422, "path_outside")
     place = client.post("code/builds", {"force": True}).headers["location"]

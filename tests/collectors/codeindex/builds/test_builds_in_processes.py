@@ -19,7 +19,7 @@ from tsuzuki.collectors.codeindex.builds.job import BuildJob, BuildProgress, Bui
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE, IndexFile
 from tsuzuki.collectors.codeindex.moments import iso, nanoseconds
 from tsuzuki.collectors.codeindex.queries import builds as build_rows
-from tsuzuki.collectors.codeindex.queries.builds import Owner
+from tsuzuki.collectors.codeindex.queries.builds import BuildOwner
 from tsuzuki.collectors.codeindex.service.builds import Builds
 from tsuzuki.collectors.codeindex.tree.scan import Scan, scan_tree
 from tsuzuki.model.clock import ManualClock, SystemClock
@@ -152,7 +152,7 @@ def test_the_writer_that_was_taken_over_writes_nothing(
 
 
 def claimed_by(
-    index: IndexFile, who: Owner, *, age_seconds: float = 0, now: datetime | None = None
+    index: IndexFile, who: BuildOwner, *, age_seconds: float = 0, now: datetime | None = None
 ) -> str:
     """A build that is under way in a process of that description."""
     now = now or SystemClock().now()
@@ -176,14 +176,14 @@ def claimed_by(
 @pytest.mark.parametrize("who", ["dead pid", "reused pid", "silent", "silent host", "lost thread"])
 def test_a_dead_owner_is_taken_over(tree: Path, index_folder: Path, who: str) -> None:
     us = owner.this_process()
-    init = Owner(pid=1, start=owner._start_of(1) or "", host=us.host)
+    init = BuildOwner(pid=1, start=owner._start_of(1) or "", host=us.host)
     ended = subprocess.Popen(["true"])
     ended.wait()
     described = {
-        "dead pid": (Owner(pid=ended.pid, start="x", host=us.host), 0.0),
-        "reused pid": (Owner(pid=1, start="another boot:1", host=us.host), 0.0),
+        "dead pid": (BuildOwner(pid=ended.pid, start="x", host=us.host), 0.0),
+        "reused pid": (BuildOwner(pid=1, start="another boot:1", host=us.host), 0.0),
         "silent": (init, 61.0),
-        "silent host": (Owner(pid=1, start="", host="elsewhere.example"), 61.0),
+        "silent host": (BuildOwner(pid=1, start="", host="elsewhere.example"), 61.0),
         "lost thread": (us, 0.0),
     }
     with IndexFile.open(tree, folder=index_folder) as index:
@@ -199,8 +199,11 @@ def test_a_dead_owner_is_taken_over(tree: Path, index_folder: Path, who: str) ->
 @pytest.mark.parametrize("who", ["live pid", "other host"])
 def test_a_live_owner_is_not(tree: Path, index_folder: Path, who: str) -> None:
     us = owner.this_process()
-    live = Owner(pid=os.getppid(), start=owner._start_of(os.getppid()) or "", host=us.host)
-    described = {"live pid": live, "other host": Owner(pid=1, start="", host="elsewhere.example")}
+    live = BuildOwner(pid=os.getppid(), start=owner._start_of(os.getppid()) or "", host=us.host)
+    described = {
+        "live pid": live,
+        "other host": BuildOwner(pid=1, start="", host="elsewhere.example"),
+    }
     with IndexFile.open(tree, folder=index_folder) as index:
         job_id = claimed_by(index, described[who], age_seconds=30)
         running = claim_build(index, "build-2-bbbbbb", SystemClock())
@@ -256,7 +259,7 @@ def test_a_build_that_was_taken_over_is_remembered_as_failed(
     tree: Path, index_folder: Path, clock: ManualClock
 ) -> None:
     builds = Builds(environ={FOLDER_VARIABLE: str(index_folder)}, workers=1, clock=clock)
-    gone = Owner(pid=1, start="another boot:1", host=owner.this_process().host)
+    gone = BuildOwner(pid=1, start="another boot:1", host=owner.this_process().host)
     with IndexFile.open(tree, folder=index_folder) as index:
         job_id = claimed_by(index, gone, now=clock.now())
     clock.advance(10)
@@ -273,7 +276,7 @@ def test_a_build_whose_process_died_failed_at_its_last_heartbeat_and_is_forgotte
     tree: Path, index_folder: Path, clock: ManualClock
 ) -> None:
     builds = Builds(environ={FOLDER_VARIABLE: str(index_folder)}, clock=clock)
-    gone = Owner(pid=1, start="another boot:1", host=owner.this_process().host)
+    gone = BuildOwner(pid=1, start="another boot:1", host=owner.this_process().host)
     with IndexFile.open(tree, folder=index_folder) as index:
         job_id = claimed_by(index, gone, now=clock.now())
     clock.advance(100)

@@ -11,14 +11,14 @@ from collectors.codeindex.conftest import built, git
 from support.web_client import served_application
 from tsuzuki.collectors.codeindex.index_file import FOLDER_VARIABLE, IndexFile
 from tsuzuki.collectors.codeindex.queries import files as stored_files
-from tsuzuki.collectors.codeindex.service.answers import Answer, CodeAnswers, Excerpt
+from tsuzuki.collectors.codeindex.service.answers import CodeAnswers, Excerpt, IndexAnswer
 from tsuzuki.collectors.codeindex.service.builds import Builds
 from tsuzuki.collectors.codeindex.tools.definitions import TOOLS
 from tsuzuki.collectors.codeindex.tree.part import scan_part
 from tsuzuki.collectors.codeindex.tree.scan import scan_tree
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.calls import answer_call
-from tsuzuki.mcp.tool import Progress, ServerState
+from tsuzuki.mcp.tool import ServerState, ToolProgress
 from tsuzuki.model.errors import TsuzukiError
 
 SECRET = "secret.py"
@@ -77,7 +77,7 @@ def lines(answers: CodeAnswers, text: str) -> list[dict[str, str]]:
     return list(answers.search(text, names=False).value.rows())
 
 
-def code_of(call: Callable[[], Answer[object]]) -> str:
+def code_of(call: Callable[[], IndexAnswer[object]]) -> str:
     with pytest.raises(TsuzukiError) as told:
         call()
     return told.value.specific_code
@@ -279,7 +279,7 @@ def test_agents_over_http_are_answered_from_the_last_listing_while_git_is_silent
     state = ServerState(environ=environ, cwd=secret, root=str(secret), is_confined=True)
 
     def ask(name: str, /, **arguments: Any) -> ToolAnswer:
-        return answer_call(TOOLS.tools, name, arguments, state=state, progress=Progress())
+        return answer_call(TOOLS.tools, name, arguments, state=state, progress=ToolProgress())
 
     try:
         found = ask("code_search", query="needle")

@@ -56,7 +56,7 @@ def collected(served: Served, project: str) -> list[str]:
     served.application.local_engine.start()
     run = client.get(f"runs/{started.json['job_run_id']}/wait?seconds=60").json["run"]
     assert run["state"] == "SUCCEEDED"
-    return [started.json["run_id"], cancelled.json["run_id"]]
+    return [started.json["collection_id"], cancelled.json["collection_id"]]
 
 
 def test_collections_are_listed_and_shown_with_their_results(
@@ -64,7 +64,7 @@ def test_collections_are_listed_and_shown_with_their_results(
 ) -> None:
     page = client.get("commits/collections?limit=1&count=true").json
     rest = client.get(f"commits/collections?limit=1&cursor={page['next_cursor']}").json
-    assert [one["run_id"] for one in page["items"] + rest["items"]] == collected
+    assert [one["collection_id"] for one in page["items"] + rest["items"]] == collected
     assert (page["count"]["value"], rest["next_cursor"]) == (2, None)
     shown = client.get(f"commits/collections/{collected[0][:8]}").json
     assert (shown["run_status"], shown["retry_of"]) == ("completed", collected[1])

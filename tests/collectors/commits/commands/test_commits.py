@@ -101,7 +101,7 @@ def test_from_a_folder_to_statistics(following: Workspace, history: RepositoryBu
     months = following.data("commits", "stats", "--by", "month,project")
     assert sum(row["commits"] for row in months) == len(expected)
     assert following.data("commits", "projects", "ls")[0]["commits"] == len(expected)
-    shown = following.data("commits", "show", ended["run_id"][:8])
+    shown = following.data("commits", "show", ended["collection_id"][:8])
     assert shown["results"][0]["new_commits_count"] == len(expected)
 
 
@@ -141,11 +141,14 @@ def test_a_failed_target_ends_with_1_and_is_all_that_is_retried(
     failed = newest(following)
     assert (failed["success_count"], failed["failed_count"]) == (1, 1)
     away.rename(history.folder)
-    ended = following.data("commits", "retry", failed["run_id"])
+    ended = following.data("commits", "retry", failed["collection_id"])
     assert (ended["total_targets"], ended["success_count"]) == (1, 1)
     assert ended["results"][0]["path"] == str(history.folder)
-    assert following.data("commits", "show", ended["run_id"])["retry_of"] == failed["run_id"]
-    again = following.run("commits", "retry", ended["run_id"], "-o", "json")
+    assert (
+        following.data("commits", "show", ended["collection_id"])["retry_of"]
+        == failed["collection_id"]
+    )
+    again = following.run("commits", "retry", ended["collection_id"], "-o", "json")
     assert (again.code, again.error["code"]) == (6, "nothing_failed")
 
 
@@ -196,7 +199,7 @@ def test_a_scheduled_job_collects_too(following: Workspace, history: RepositoryB
     following.ok("run-due", "--quiet")
     (run,) = following.data("run", "ls", "--job", "nightly")
     assert run["result"]["new_commits"] == len(git_oracle.ids(history.folder, "main"))
-    assert newest(following)["run_id"] == run["result"]["run_id"]
+    assert newest(following)["collection_id"] == run["result"]["collection_id"]
 
 
 # --- one at a time --------------------------------------------------------------------------------
@@ -209,7 +212,7 @@ def test_a_second_start_is_told_the_running_id_and_ends_with_6(
     running = newest(following)
     second = following.run("commits", "collect", "-o", "json")
     assert (second.code, second.error["code"]) == (6, "already_running")
-    assert running["run_id"] in second.error["message"]
+    assert running["collection_id"] in second.error["message"]
     assert len(following.data("commits", "runs")) == 1
     assert hanging.poll() is None
 
@@ -222,7 +225,7 @@ def test_a_collection_whose_process_was_killed_is_taken_over_at_once(
     hanging.kill()
     hanging.wait()
     ended = following.data("commits", "collect")
-    assert ended["run_id"] == left["run_id"]
+    assert ended["collection_id"] == left["collection_id"]
     assert (ended["run_status"], ended["success_count"]) == ("completed", 1)
     exported = following.ok("commits", "export", "--format", "jsonl").out.splitlines()
     assert len(exported) == len(git_oracle.ids(history.folder, "main"))
@@ -237,7 +240,7 @@ def test_a_cancelled_collection_ends_and_the_rest_stays_pending(
     assert hanging.wait(120) == 1
     again = following.run("commits", "cancel", "-o", "json")
     assert (again.code, again.error["code"]) == (6, "not_running")
-    ended = following.data("commits", "retry", cancelled["run_id"])
+    ended = following.data("commits", "retry", cancelled["collection_id"])
     assert ended["success_count"] == 1
 
 
@@ -251,7 +254,7 @@ def test_interrupted_it_keeps_what_is_done_and_the_next_one_goes_on(
     assert [run["state"] for run in following.data("run", "ls")] == ["CANCELED"]
     ended = following.data("commits", "collect")
     assert (ended["run_status"], ended["success_count"]) == ("completed", 1)
-    assert following.data("commits", "show", left["run_id"])["run_status"] == "cancelled"
+    assert following.data("commits", "show", left["collection_id"])["run_status"] == "cancelled"
 
 
 @pytest.mark.slow
@@ -271,7 +274,7 @@ def test_interrupted_it_says_how_to_go_on_with_just_what_was_asked_for(
         assert process.wait(120) == 130
         err.seek(0)
         error = json.loads(err.readlines()[-1])["error"]
-    command = f"retry {newest(following)['run_id']}" if words else "collect"
+    command = f"retry {newest(following)['collection_id']}" if words else "collect"
     assert error["code"] == "interrupted"
     assert error["hint"].endswith(f"go on with: tsuzuki commits {command}")
 
@@ -290,7 +293,7 @@ def ask_to_start(folder: str) -> tuple[str, str]:
     with opened(cwd=Path(folder), environ={}) as application:
         try:
             service: CommitsService = application.service("commits")
-            return "began", service.bulk_runs.start().run_id
+            return "began", service.collections.start().collection_id
         except Conflict as refused:
             return refused.specific_code, refused.message
 
@@ -375,7 +378,7 @@ def test_when_the_process_at_work_dies_the_command_steps_in(
         finally:
             watching.kill()
             watching.wait()
-    assert newest(following)["run_id"] == started["run_id"]
+    assert newest(following)["collection_id"] == started["collection_id"]
     assert newest(following)["success_count"] == 1
 
 

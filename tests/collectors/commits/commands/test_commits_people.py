@@ -109,8 +109,8 @@ def test_an_edited_file_of_people_changes_the_report_at_once(team: Workspace) ->
 def test_a_report_that_adds_up_first_says_so(team: Workspace) -> None:
     expected = stats(team)
     with sqlite3.connect(team.folder / "tsuzuki.db") as database:
-        database.execute("DELETE FROM commit_days")
-        database.execute("UPDATE commit_rollups SET commits = 0")
+        database.execute("DELETE FROM tsuzuki_commit_days")
+        database.execute("UPDATE tsuzuki_commit_rollups SET commits = 0")
     database.close()
     assert "Adding up the commits of a project once" in team.ok("commits", "stats").err
     assert "Adding up" not in team.ok("commits", "stats").err

@@ -11,7 +11,7 @@ from support.git_histories import straight
 from support.workspace import Workspace
 from tsuzuki.collectors.commits.sandbox.gitlab import TOKEN, gitlab
 from tsuzuki.collectors.commits.sandbox.gitlab.repository_builder import RepositoryBuilder
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 
 BRANCHES = ["feature", "main", "release/1", "release/2"]
@@ -165,7 +165,9 @@ def test_a_project_that_fails_does_not_stop_the_others_and_ends_with_1(
 ) -> None:
     workspace.ok("commits", "projects", "sync", **environ)
     workspace.ok("commits", "projects", "add", str(repository))
-    server.faults.add(Fault(path="*/branches*", status=403, body='{"message":"403 Forbidden"}'))
+    server.faults.add(
+        StandInFault(path="*/branches*", status=403, body='{"message":"403 Forbidden"}')
+    )
     words = ("commits", "add-target", "--all-projects", "--all-branches", "-o", "json")
     ended = workspace.run(*words, **environ)
     assert ended.code == 1
@@ -181,7 +183,7 @@ def test_a_host_that_does_not_answer_is_asked_once(
     workspace.ok("commits", "projects", "sync", **environ)
     workspace.ok("commits", "projects", "add", str(repository))
     server.forget_requests()
-    server.faults.add(Fault(path="*/branches*", kind=FaultKind.RESET, times=None))
+    server.faults.add(StandInFault(path="*/branches*", kind=StandInFaultKind.RESET, times=None))
     ended = workspace.run(
         "commits", "add-target", "--all-projects", "--all-branches", "-o", "json", **environ
     )
@@ -195,7 +197,7 @@ def test_a_pause_that_the_host_asks_for_is_kept_and_told(
     workspace: Workspace, server: StandIn, environ: dict[str, str]
 ) -> None:
     workspace.ok("commits", "projects", "sync", **environ)
-    server.faults.add(Fault(path="*/branches*", status=429, headers={"Retry-After": "1"}))
+    server.faults.add(StandInFault(path="*/branches*", status=429, headers={"Retry-After": "1"}))
     ended = workspace.ok("commits", "add-target", "--all-projects", "--all-branches", **environ)
     assert "asks for a pause of 1 s" in ended.err
     assert "5 added, 1 without a match." in ended.err

@@ -12,6 +12,7 @@ from support.executions import RUN
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.run.watch import StateLines
 from tsuzuki.cli.terminal.progress import waiting_told
+from tsuzuki.collectors.commits.commands.progress import Bars
 from tsuzuki.collectors.commits.commands.progress_lines import ProgressLines
 from tsuzuki.model.clock import ManualClock
 
@@ -108,3 +109,12 @@ def test_a_short_wait_for_a_service_says_nothing(capsys: pytest.CaptureFixture[s
     with waiting_told(TABLE, "the GitLab"):
         pass
     assert capsys.readouterr().err == ""
+
+
+def test_the_bar_shows_how_many_targets_have_ended() -> None:
+    bars = Bars(TABLE)
+    for done in (3, 7):
+        bars.show(SimpleNamespace(**vars(progress(done)), in_work=[]))
+        (task,) = bars._bar.tasks
+        assert (task.completed, task.total) == (done + 1, 30)
+        assert task.fields["words"].startswith(f"1 failed · {done * 10} commits · ")

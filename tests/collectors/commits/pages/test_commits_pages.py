@@ -39,7 +39,7 @@ def test_each_page_of_commits_is_held_to_the_rules(layouts: Layouts, path: str) 
 def test_a_collection_is_held_to_the_rules_and_names_what_failed(
     layouts: Layouts, site: Served, service: CommitsService
 ) -> None:
-    newest = service.bulk_runs.runs()[-1].run_id
+    newest = service.collections.summaries()[-1].collection_id
     layouts.check(f"/commits/collections/{newest}")
     failed = site.client.as_(None).get(f"/commits/collections/{newest}.json?status=failed").json
     (result,) = failed["results"]
@@ -75,7 +75,7 @@ def test_the_heads_of_the_sources_are_asked_for_the_targets_of_the_page(person: 
 def test_the_run_of_a_collection_leads_to_it(site: Served) -> None:
     client = site.client.as_(None)
     (link,) = client.get("/runs/1.json").json["effects"]["links"]
-    newest = client.get("/commits.json").json["last"]["run_id"]
+    newest = client.get("/commits.json").json["last"]["collection_id"]
     assert link["path"] == f"/commits/collections/{newest}"
     assert f'href="{link["path"]}"' in client.get("/runs/1").body.decode()
 
@@ -101,7 +101,7 @@ def test_all_is_continued_canceled_and_retried(
     page = person.open("/commits/collect")
     expect(page.locator("main")).to_contain_text("A collection is running")
     expect(page.get_by_role("button", name="Collect")).to_have_count(0)
-    service.bulk_runs.cancel()
+    service.collections.cancel()
 
 
 def test_some_projects_are_continued_alone(
@@ -123,9 +123,9 @@ def test_some_projects_are_continued_alone(
     expect(command).to_have_text(f"tsuzuki commits collect {site_id}")
     page.get_by_role("button", name="Collect 1 target").click()
     expect(page.locator("#flash")).to_have_text("A collection of 1 targets was started.")
-    (started, *_) = service.bulk_runs.runs(limit=1)
-    (result,) = service.bulk_runs.show(started.run_id).results
-    service.bulk_runs.cancel()
+    (started, *_) = service.collections.summaries(limit=1)
+    (result,) = service.collections.show(started.collection_id).results
+    service.collections.cancel()
     assert (result.project_id, result.branch_name) == (site_id, "main")
     plan = check_twin(person, f"/commits/collect?project={site_id}&branch=none")
     assert (plan["targets"], plan["filters"]["branch"]) == ([], "none")

@@ -9,7 +9,7 @@ from tsuzuki.collectors.commits.people.mailmap import Mailmap
 from tsuzuki.collectors.commits.people.people_file import directory_of, read_people
 from tsuzuki.config import InvalidFile
 from tsuzuki.config.yaml.document import parse_document
-from tsuzuki.config.yaml.source import Source
+from tsuzuki.config.yaml.source import YamlSource
 from tsuzuki.model.errors import ConfigurationError
 
 FILE = """\
@@ -27,7 +27,7 @@ bots:
 
 
 def people(text: str = FILE, mailmap: str = "") -> People:
-    directory = directory_of(parse_document(Source(file="people.yaml", text=text)))
+    directory = directory_of(parse_document(YamlSource(file="people.yaml", text=text)))
     return People(directory, {1: Mailmap(mailmap)} if mailmap else {})
 
 
@@ -45,7 +45,7 @@ def test_addresses_and_names_are_joined_without_case() -> None:
 
 
 def test_as_written_each_name_and_address_is_an_author_in_the_teams_of_the_person() -> None:
-    directory = directory_of(parse_document(Source(file="people.yaml", text=FILE)))
+    directory = directory_of(parse_document(YamlSource(file="people.yaml", text=FILE)))
     known = People(directory, is_joined=False)
     found = [
         known.person_of(1, "ann", "ANN@example.ORG"),

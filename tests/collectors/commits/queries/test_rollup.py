@@ -15,12 +15,12 @@ from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.sources.source import Commit
 
 COUNTS = {
-    "commit_months": "SELECT branch_name, author_name, merge_state, month, m.commits, additions,"
-    " deletions FROM commit_months m JOIN commit_authors USING (author_id)"
-    " LEFT JOIN commit_rollups USING (rollup_id) ORDER BY 1, 2, 3, 4",
-    "commit_days": "SELECT author_name, merge_state, day, commits, additions, deletions"
-    " FROM commit_days JOIN commit_authors USING (author_id) ORDER BY 1, 2, 3",
-    "commit_rollups": "SELECT branch_name, commits FROM commit_rollups ORDER BY 1",
+    "tsuzuki_commit_months": "SELECT branch_name, author_name, merge_state, month, m.commits, additions,"
+    " deletions FROM tsuzuki_commit_months m JOIN tsuzuki_commit_authors USING (author_id)"
+    " LEFT JOIN tsuzuki_commit_rollups USING (rollup_id) ORDER BY 1, 2, 3, 4",
+    "tsuzuki_commit_days": "SELECT author_name, merge_state, day, commits, additions, deletions"
+    " FROM tsuzuki_commit_days JOIN tsuzuki_commit_authors USING (author_id) ORDER BY 1, 2, 3",
+    "tsuzuki_commit_rollups": "SELECT branch_name, commits FROM tsuzuki_commit_rollups ORDER BY 1",
 }
 
 
@@ -81,7 +81,7 @@ def test_what_pages_add_is_what_a_rebuild_finds(
     monkeypatch.setattr(rollup, "ROWS_MAX", rows_max)
     assert stale(stored) == []
     by_pages = counts(stored)
-    assert sum(row.commits for row in by_pages["commit_days"]) == 39
+    assert sum(row.commits for row in by_pages["tsuzuki_commit_days"]) == 39
     rebuild(stored, 1)
     assert counts(stored) == by_pages
     assert stale(stored) == []
@@ -91,9 +91,9 @@ def test_rows_that_an_older_process_stored_are_noticed(
     stored: Collecting, targets: tuple[Target, Target]
 ) -> None:
     expected = counts(stored)
-    run(stored, "DELETE FROM commit_days")
-    run(stored, "DELETE FROM commit_months")
-    run(stored, "DELETE FROM commit_rollups WHERE branch_name = 'side'")
+    run(stored, "DELETE FROM tsuzuki_commit_days")
+    run(stored, "DELETE FROM tsuzuki_commit_months")
+    run(stored, "DELETE FROM tsuzuki_commit_rollups WHERE branch_name = 'side'")
     assert stale(stored) == [1]
     with stored.database.write() as connection:  # a page of this process in between
         store_page(connection, targets[1], a_page(50))
@@ -117,9 +117,9 @@ def test_parents_that_become_known_are_counted_anew(
     stored: Collecting, targets: tuple[Target, Target]
 ) -> None:
     expected = counts(stored)
-    run(stored, "DELETE FROM commit_parents")
+    run(stored, "DELETE FROM tsuzuki_commit_parents")
     rebuild(stored, 1)
-    assert {row.merge_state for row in counts(stored)["commit_days"]} == {2}
+    assert {row.merge_state for row in counts(stored)["tsuzuki_commit_days"]} == {2}
     with stored.database.write() as connection:
         complete_page(connection, targets[0], a_page(*range(1, 40)), PathIds())
     assert stale(stored) == [1]
@@ -149,7 +149,7 @@ def test_a_recount_that_a_page_overtook_is_not_stored(
 def test_a_recount_that_parents_overtook_is_not_stored(
     stored: Collecting, targets: tuple[Target, Target]
 ) -> None:
-    run(stored, "DELETE FROM commit_parents")
+    run(stored, "DELETE FROM tsuzuki_commit_parents")
     with stored.database.write() as connection:
         author_ids = rollup.intern_all(connection, 1)
     with stored.database.read() as connection:

@@ -15,7 +15,7 @@ from tsuzuki.collectors.commits.queries.commit_filter import CommitFilter
 from tsuzuki.collectors.commits.queries.pages import store_page
 from tsuzuki.collectors.commits.queries.statistics import Merges
 from tsuzuki.collectors.commits.queries.targets import Target
-from tsuzuki.collectors.commits.service.report import Reporter, Rules
+from tsuzuki.collectors.commits.service.report import CommitRules, Reporter
 from tsuzuki.collectors.commits.sources.source import Commit
 
 
@@ -55,7 +55,7 @@ def counted(
     """The rows of a report; `author` is an address."""
     with collecting.database.read() as connection:
         assert rollup.stale_projects(connection) == []
-        rules = Rules(
+        rules = CommitRules(
             merges=merges,
             is_asked=None if author is None else lambda _author, person: person.key == author,
         )
@@ -189,12 +189,12 @@ def test_without_some_paths_the_rest_is_counted(filled: Collecting) -> None:
     ]
     target = Target(2, "main")
     store(filled, target, *page)
-    (path,) = filled.ask("SELECT path_id FROM commit_paths WHERE path = 'uv.lock'")
+    (path,) = filled.ask("SELECT path_id FROM tsuzuki_commit_paths WHERE path = 'uv.lock'")
     june = {"since": date(2024, 6, 1), "excluded_path_ids": [path.path_id]}
     assert counted(filled, Dimension.MONTH, **june) == [("2024-06", 3, 53, 2)]
     assert counted(filled, Dimension.BRANCH, **june) == [("main", 3, 53, 2)]
     with filled.database.read() as connection:
-        report = Reporter(connection, People()).report((), CommitFilter(**june), Rules())
+        report = Reporter(connection, People()).report((), CommitFilter(**june), CommitRules())
     assert (report.left_out.paths, report.left_out.paths_unknown) == (1, 1)
 
 

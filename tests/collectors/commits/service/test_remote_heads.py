@@ -1,12 +1,17 @@
 """Remote heads: each target beside where its source is now; one that fails says so for itself alone."""
 
+import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from support.git_histories import straight
+from support.threads import TIMEOUT_SECONDS, in_background
 from support.web_client import served_application
 from tsuzuki.collectors.commits.service import CommitsService
+from tsuzuki.collectors.commits.service import remote_heads as module
 from tsuzuki.collectors.commits.service.remote_heads import PlannedOutcome, RemoteHead
 
 
@@ -34,7 +39,7 @@ def test_each_target_tells_what_a_collection_would_find(
         found = by_project(service.commits.remote_heads(asked_max=10))
         assert {head.outcome for head in found.values()} == {PlannedOutcome.NEW}
         assert {len(head.remote or "") for head in found.values()} == {40}
-        started = service.bulk_runs.start()
+        started = service.collections.start()
         served.application.local_engine.start()
         served.application.runs.wait(started.job_run_id, timeout_seconds=60)
         histories[2].rename(tmp_path / "gone.git")
@@ -51,3 +56,41 @@ def test_each_target_tells_what_a_collection_would_find(
             PlannedOutcome.SAME,
             *[PlannedOutcome.NOT_ASKED] * 2,
         ]
+
+
+def test_a_source_that_hangs_holds_up_the_others_no_longer_than_its_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 0.2)
+    over = threading.Event()
+
+    def head(path: str) -> Any:
+        if path == "hangs":
+            over.wait()
+        return SimpleNamespace(sha="a" * 40)
+
+    def opened(project: Any) -> Any:
+        return SimpleNamespace(head=lambda _branch: head(project.path), close=lambda: None)
+
+    def sources() -> Any:
+        return SimpleNamespace(open=opened, close=lambda: None)
+
+    projects: Any = {
+        number: SimpleNamespace(project_id=number, path=path)
+        for number, path in enumerate(["hangs", "answers"])
+    }
+    states: Any = [
+        SimpleNamespace(
+            target=SimpleNamespace(project_id=number, branch="main"), head=None, wanted=None
+        )
+        for number in projects
+    ]
+    asked = in_background(
+        lambda: module.remote_heads(states, projects, sources=sources, asked_max=2)
+    )
+    try:
+        hanging, answered = asked.result(TIMEOUT_SECONDS)
+    finally:
+        over.set()
+    assert (hanging.outcome, answered.outcome) == (PlannedOutcome.FAILED, PlannedOutcome.NEW)
+    assert "no answer within" in str(hanging.problem)

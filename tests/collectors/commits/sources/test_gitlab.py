@@ -27,7 +27,7 @@ from tsuzuki.outward.errors import (
     SourceRefused,
     SourceUnavailable,
 )
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 
 ABSENT = "0123456789" * 4
@@ -285,34 +285,46 @@ def test_an_unknown_project_is_refused(host: GitLabHost) -> None:
 @pytest.mark.parametrize(
     ("fault", "kind", "words"),
     [
-        (Fault(status=403, body='{"message":"403 Forbidden"}'), SourceRefused, "forbids it"),
+        (StandInFault(status=403, body='{"message":"403 Forbidden"}'), SourceRefused, "forbids it"),
         (
-            Fault(status=404, body='{"message":"404 Project Not Found"}'),
+            StandInFault(status=404, body='{"message":"404 Project Not Found"}'),
             SourceRefused,
             "404 Project",
         ),
-        (Fault(status=422, body='{"message":"ask boss@example.org"}'), SourceRefused, "422"),
-        (Fault(status=500), SourceUnavailable, "failed (500)"),
-        (Fault(status=502, content_type="text/html", body="<html>"), SourceUnavailable, "502"),
-        (Fault(kind=FaultKind.HTML), SourceUnavailable, "page for people (text/html)"),
-        (Fault(kind=FaultKind.CUT), SourceUnavailable, "broke off"),
-        (Fault(kind=FaultKind.RESET), SourceUnavailable, "broke off: Connection reset"),
-        (Fault(body="[{]"), SourceUnavailable, "broken JSON"),
-        (Fault(body="{}"), SourceUnavailable, "other than a list"),
-        (Fault(body='[{"id": "a@b.c"}]'), SourceUnavailable, "other than a commit"),
-        (Fault(body="[null]"), SourceUnavailable, "other than a commit"),
-        (Fault(body="[]"), RangeLost, "no longer has one end"),
+        (StandInFault(status=422, body='{"message":"ask boss@example.org"}'), SourceRefused, "422"),
+        (StandInFault(status=500), SourceUnavailable, "failed (500)"),
+        (
+            StandInFault(status=502, content_type="text/html", body="<html>"),
+            SourceUnavailable,
+            "502",
+        ),
+        (
+            StandInFault(kind=StandInFaultKind.HTML),
+            SourceUnavailable,
+            "page for people (text/html)",
+        ),
+        (StandInFault(kind=StandInFaultKind.CUT), SourceUnavailable, "broke off"),
+        (
+            StandInFault(kind=StandInFaultKind.RESET),
+            SourceUnavailable,
+            "broke off: Connection reset",
+        ),
+        (StandInFault(body="[{]"), SourceUnavailable, "broken JSON"),
+        (StandInFault(body="{}"), SourceUnavailable, "other than a list"),
+        (StandInFault(body='[{"id": "a@b.c"}]'), SourceUnavailable, "other than a commit"),
+        (StandInFault(body="[null]"), SourceUnavailable, "other than a commit"),
+        (StandInFault(body="[]"), RangeLost, "no longer has one end"),
     ],
 )
 def test_each_fault_is_told_for_what_it_is_and_the_next_request_works(
     long: GitLabSource,
     everything: Range,
     server: StandIn,
-    fault: Fault,
+    fault: StandInFault,
     kind: type[SourceFailed],
     words: str,
 ) -> None:
-    server.faults.add(Fault(**{**vars(fault), "path": "*/repository/commits"}))
+    server.faults.add(StandInFault(**{**vars(fault), "path": "*/repository/commits"}))
     error = error_of(long, everything)
     assert type(error) is kind
     assert words in error.message
@@ -326,7 +338,7 @@ def test_a_server_that_hangs_is_given_up_in_time(
 ) -> None:
     remote_id = host.project("group/long").remote_id
     impatient = GitLabHost(url=server.url, token=TOKEN, clock=SystemClock(), timeout_seconds=0.2)
-    server.faults.add(Fault(kind=FaultKind.HANG, path="*/commits"))
+    server.faults.add(StandInFault(kind=StandInFaultKind.HANG, path="*/commits"))
     error = error_of(impatient.source(remote_id), everything)
     assert isinstance(error, SourceUnavailable)
     assert "did not answer within 0.2 s" in error.message
@@ -396,7 +408,9 @@ def test_a_rate_limit_says_until_when_and_is_not_waited_for(
     server: StandIn, headers: dict[str, str], seconds: float
 ) -> None:
     host = GitLabHost(url=server.url, token=TOKEN, clock=ManualClock(NOON))
-    fault = Fault(status=429, headers=headers, body="Retry later\n", content_type="text/plain")
+    fault = StandInFault(
+        status=429, headers=headers, body="Retry later\n", content_type="text/plain"
+    )
     server.faults.add(fault)
     with pytest.raises(RateLimited) as raised:
         host.project("group/long")
@@ -407,7 +421,7 @@ def test_a_rate_limit_says_until_when_and_is_not_waited_for(
 
 
 def test_a_server_in_maintenance_says_when_to_come_again(server: StandIn, host: GitLabHost) -> None:
-    server.faults.add(Fault(status=503, headers={"Retry-After": "30"}))
+    server.faults.add(StandInFault(status=503, headers={"Retry-After": "30"}))
     with pytest.raises(SourceUnavailable) as raised:
         host.project("group/long")
     assert raised.value.retry_after_seconds == pytest.approx(30)
@@ -415,7 +429,9 @@ def test_a_server_in_maintenance_says_when_to_come_again(server: StandIn, host: 
 
 def test_the_token_is_not_carried_to_another_server(host: GitLabHost, server: StandIn) -> None:
     with StandIn(gitlab(Path(__file__).parent)) as elsewhere:
-        server.faults.add(Fault(status=302, headers={"Location": f"{elsewhere.url}/api/v4/user"}))
+        server.faults.add(
+            StandInFault(status=302, headers={"Location": f"{elsewhere.url}/api/v4/user"})
+        )
         with pytest.raises(SourceRefused, match="another server"):
             host.project("group/long")
         assert elsewhere.count() == 0

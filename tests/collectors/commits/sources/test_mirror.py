@@ -62,7 +62,7 @@ def test_a_force_push_is_seen_through_the_mirror(collecting: Collecting, tmp_pat
     make.commit("main", {"other": lines(3)}, parents=[base], at=1_500_000_000)
     make.write()
     git_oracle.git(folder, "gc", "--prune=now", "--quiet")
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert [note.kind for note in result.notes] == [NoteKind.FORCE_PUSH]
     assert set(collecting.rows(project)) == before | git_oracle.rows(folder, "main")
 
@@ -74,22 +74,24 @@ def test_a_moved_default_branch_is_noted_and_followed(
     make = straight(folder, 4)
     project = collecting.repository(f"file://{folder}", "main")
     with collecting.database.write() as connection:
-        connection.exec_driver_sql("UPDATE commit_targets SET is_default = true")
+        connection.exec_driver_sql("UPDATE tsuzuki_commit_targets SET is_default = true")
     collecting.collect()
     make.commit("trunk", {"t": lines(2)}, parents=[git_oracle.head(folder)], at=1_700_000_000)
     make.write()
     git_oracle.git(folder, "symbolic-ref", "HEAD", "refs/heads/trunk")
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert [note.kind for note in result.notes] == [NoteKind.DEFAULT_MOVED]
     collecting.collect()
     assert set(collecting.rows(project, "trunk")) == git_oracle.rows(folder, "trunk")
-    assert collecting.ask("SELECT branch_name FROM commit_targets WHERE is_default") == [("trunk",)]
+    assert collecting.ask("SELECT branch_name FROM tsuzuki_commit_targets WHERE is_default") == [
+        ("trunk",)
+    ]
 
 
 def test_an_empty_url_is_noted(collecting: Collecting, tmp_path: Path) -> None:
     RepositoryBuilder(tmp_path / "empty.git").write()
     collecting.repository(f"file://{tmp_path}/empty.git", "main")
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert [note.kind for note in result.notes] == [NoteKind.EMPTY_REPOSITORY]
 
 
@@ -106,7 +108,7 @@ def test_a_url_that_gives_nothing_fails_its_target(
 ) -> None:
     collecting.section = collecting.section.model_copy(update={"tries": 1})
     collecting.repository(url, "main")
-    result = collecting.only(collecting.collect()["run_id"])
+    result = collecting.only(collecting.collect()["collection_id"])
     assert result.status is ResultStatus.FAILED
     assert words in str(result.error_message)
 

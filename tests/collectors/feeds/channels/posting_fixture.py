@@ -14,8 +14,8 @@ from support.factories import add_worker, create_run, take_lead
 from support.moving_clock import MovingClock
 from tsuzuki.collectors.feeds.channels.protocol import PostBody
 from tsuzuki.collectors.feeds.options import FeedsSection
-from tsuzuki.collectors.feeds.posting.posting import Posting, PostOutcome
-from tsuzuki.collectors.feeds.posting.settling import Settled, Settling
+from tsuzuki.collectors.feeds.posting.posting import PostOutcome, RunPosting
+from tsuzuki.collectors.feeds.posting.settling import SettledPosts, Settling
 from tsuzuki.collectors.feeds.queries import posts, unsettled_posts
 from tsuzuki.collectors.feeds.queries.posts import ChangedPost, Post
 from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN, Mastodon
@@ -71,7 +71,7 @@ class PostingRun:
     fixture: "PostingFixture"
     task: Task
     context: RunContext
-    posting: Posting
+    posting: RunPosting
     output: OutputBuffer
     sent: list[int] = field(default_factory=list)
     failed: list[int] = field(default_factory=list)
@@ -100,12 +100,17 @@ class PostingRun:
         return self.send(post)
 
     def send(self, post: Post) -> PostOutcome:
-        return self.posting.send(post, on_sent=self._on_sent, on_failed=self._on_failed)
+        delivery = self.posting.deliver(post)
+        with self.context.transaction() as connection:
+            outcome = self.posting.store(connection, delivery)
+        if outcome.is_first:
+            self._note(outcome)
+        return outcome
 
     def post(self, number: int, **options: Any) -> OutboxState:
         return self.send(self.intend(number, **options)).state
 
-    def settle(self) -> Settled:
+    def settle(self) -> SettledPosts:
         """As at the start of a run."""
         database = self.fixture.database
         with self.context.transaction() as connection:
@@ -119,7 +124,7 @@ class PostingRun:
             on_freed=self._on_freed,
         ).settle()
 
-    def settle_after_looks(self) -> Settled:
+    def settle_after_looks(self) -> SettledPosts:
         """As at the start of the run that looks for the second time after a pause."""
         self.settle()
         for seconds in LOOK_PAUSES:
@@ -150,8 +155,12 @@ class PostingRun:
     def _on_sent(self, _connection: Connection, post: Post) -> None:
         self.sent.append(post.item_id)
 
-    def _on_failed(self, _connection: Connection, outcome: PostOutcome) -> None:
-        self.failed.append(outcome.post.item_id)
+    def _note(self, outcome: PostOutcome) -> None:
+        match outcome.state:
+            case OutboxState.SENT:
+                self.sent.append(outcome.post.item_id)
+            case OutboxState.REFUSED | OutboxState.UNSETTLED:
+                self.failed.append(outcome.post.item_id)
 
     def _on_freed(self, _connection: Connection, post: Post) -> None:
         self.freed.append(post.item_id)
@@ -184,7 +193,7 @@ class PostingFixture:
         run_io = WorkerRunIO(database=self.database, output=output, worker_id=lambda: WORKER)
         context = RunContext(task=task, run_io=run_io, clock=self.clock, stop_signal=StopSignal())
         section = FeedsSection.model_validate({"accounts": self.accounts})
-        posting = Posting(
+        posting = RunPosting(
             run=context, database=self.database, section=section, workspace=self.folder
         )
         started = PostingRun(

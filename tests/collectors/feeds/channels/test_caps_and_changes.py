@@ -4,11 +4,15 @@ from datetime import timedelta
 
 import pytest
 
+from support.dialects import only_on_postgresql
+from support.threads import TIMEOUT_SECONDS, in_background
+from support.waiting import wait_until_blocked
 from tsuzuki.collectors.feeds.options import PostCaps
 from tsuzuki.collectors.feeds.posting.caps import PostsLeft
 from tsuzuki.collectors.feeds.sandbox.mastodon import WriteCase
 from tsuzuki.collectors.feeds.tables import PostKind
 from tsuzuki.outward.outbox import OutboxState
+from tsuzuki.store.sql.database import Connection
 
 from .posting_fixture import PostingFixture, PostingRun, body_of
 
@@ -151,3 +155,32 @@ def test_an_old_post_and_one_that_is_not_settled_are_left_alone(news: PostingFix
     news.clock.advance(86_400 * 31)
     news.change_article(2, "hash 2")
     assert run.changes() == []
+
+
+@only_on_postgresql
+def test_two_runs_at_the_same_time_post_no_more_than_the_cap(news: PostingFixture) -> None:
+    """On SQLite the second transaction waits for the first one anyway."""
+    caps = PostCaps.model_validate({"per_run": None, "per_hour": 1, "per_day": None})
+    first, second = news.start(), news.start()
+    items, now = (news.item(1), news.item(2)), news.clock.now()
+
+    def room(run: PostingRun, connection: Connection, item_id: int) -> int:
+        return run.posting.room_for(connection, news.feed_id, item_id, caps, now=now).count
+
+    def room_of_second() -> int:
+        with second.context.transaction() as connection:
+            return room(second, connection, items[1])
+
+    with first.context.transaction() as connection:
+        assert room(first, connection, items[0]) == 1
+        first.posting.intend(
+            connection,
+            feed_id=news.feed_id,
+            item_id=items[0],
+            account="default",
+            body=body_of(1),
+            content_hash="hash 1",
+        )
+        waiting = in_background(room_of_second)
+        wait_until_blocked(news.database)
+    assert waiting.result(TIMEOUT_SECONDS) == 0

@@ -1,13 +1,14 @@
 """Each post arrives at Mastodon once, whatever is lost on the way and whatever its key does there."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
 from tsuzuki.collectors.feeds.channels import mastodon
 from tsuzuki.collectors.feeds.sandbox.mastodon import KeyMode, WriteCase
 from tsuzuki.outward.outbox import OutboxState
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 
 from .posting_fixture import ON_SQLITE, PostingFixture, PostingRun, body_of, link
 
@@ -76,14 +77,22 @@ def crash_after_sending(run: PostingRun) -> None:
 
 
 def crash_before_the_record(run: PostingRun) -> None:
-    def crash(_connection: object, _post: object) -> None:
+    run.posting.deliver(run.intend(NUMBER))
+
+
+def crash_before_the_commit(run: PostingRun) -> None:
+    delivery = run.posting.deliver(run.intend(NUMBER))
+    with suppress(KeyboardInterrupt), run.context.transaction() as connection:
+        run.posting.store(connection, delivery)
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        run.posting.send(run.intend(NUMBER), on_sent=crash)
 
-
-CRASHES = [crash_before_sending, crash_after_sending, crash_before_the_record]
+CRASHES = [
+    crash_before_sending,
+    crash_after_sending,
+    crash_before_the_record,
+    crash_before_the_commit,
+]
 
 
 @pytest.mark.parametrize("crash", CRASHES)
@@ -151,7 +160,7 @@ def test_what_is_stored_much_later_is_left_and_found_by_the_next_run(news: Posti
 
 @ON_SQLITE
 def test_a_server_that_is_down_leaves_the_post_for_the_next_run(news: PostingFixture) -> None:
-    news.server.faults.add(Fault(kind=FaultKind.RESET, times=None))
+    news.server.faults.add(StandInFault(kind=StandInFaultKind.RESET, times=None))
     first = news.start()
     assert first.post(1) is OutboxState.UNSETTLED
     assert first.post(1) is OutboxState.UNSETTLED

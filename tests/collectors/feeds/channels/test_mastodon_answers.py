@@ -14,7 +14,7 @@ from tsuzuki.collectors.feeds.channels.protocol import AccountStopped, Outgoing,
 from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN, KeyMode, WriteCase
 from tsuzuki.outward.errors import RateLimitedUntil, SourceUnavailable
 from tsuzuki.outward.outbox import OutboxState
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 
 from .posting_fixture import ON_SQLITE, PostingFixture
@@ -95,11 +95,13 @@ def test_a_rate_limit_is_kept_until_the_server_says(news: PostingFixture, epoch:
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault(path=f"{STATUSES}*", status=404, body='{"error": "Not Found"}'),
-        Fault(path=f"{STATUSES}*", status=301, headers={"Location": "https://elsewhere.example/"}),
+        StandInFault(path=f"{STATUSES}*", status=404, body='{"error": "Not Found"}'),
+        StandInFault(
+            path=f"{STATUSES}*", status=301, headers={"Location": "https://elsewhere.example/"}
+        ),
     ],
 )
-def test_a_wrong_address_is_told_as_one(news: PostingFixture, fault: Fault) -> None:
+def test_a_wrong_address_is_told_as_one(news: PostingFixture, fault: StandInFault) -> None:
     news.server.faults.add(fault)
     run = news.start()
     post = run.intend(1)
@@ -113,15 +115,15 @@ def test_a_wrong_address_is_told_as_one(news: PostingFixture, fault: Fault) -> N
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault(kind=FaultKind.HTML, path=STATUSES, status=200, method="POST"),
-        Fault(kind=FaultKind.CUT, path=STATUSES, method="POST"),
-        Fault(path=STATUSES, status=200, body="{}", method="POST"),
-        Fault(path=STATUSES, status=200, body="[1]", method="POST"),
-        Fault(path=STATUSES, status=520, body="", method="POST"),
+        StandInFault(kind=StandInFaultKind.HTML, path=STATUSES, status=200, method="POST"),
+        StandInFault(kind=StandInFaultKind.CUT, path=STATUSES, method="POST"),
+        StandInFault(path=STATUSES, status=200, body="{}", method="POST"),
+        StandInFault(path=STATUSES, status=200, body="[1]", method="POST"),
+        StandInFault(path=STATUSES, status=520, body="", method="POST"),
     ],
 )
 def test_an_answer_that_says_nothing_is_an_unknown_outcome(
-    news: PostingFixture, fault: Fault
+    news: PostingFixture, fault: StandInFault
 ) -> None:
     news.server.faults.add(fault)
     run = news.start()
@@ -134,7 +136,7 @@ def test_an_answer_that_says_nothing_is_an_unknown_outcome(
 @ON_SQLITE
 def test_a_taken_post_is_sent_whatever_else_the_answer_says(news: PostingFixture) -> None:
     news.server.faults.add(
-        Fault(
+        StandInFault(
             path=STATUSES,
             method="POST",
             headers={"X-RateLimit-Reset": "soon", "X-RateLimit-Remaining": "few"},
@@ -157,14 +159,16 @@ def test_the_limits_of_the_server_are_asked_once_a_day(news: PostingFixture) -> 
     news.clock.advance(3600 * 23)
     assert run.posting.limits("default").characters_max == 1234
     news.clock.advance(3600 * 2)
-    news.server.faults.add(Fault(kind=FaultKind.RESET))
+    news.server.faults.add(StandInFault(kind=StandInFaultKind.RESET))
     assert run.posting.limits("default").characters_max == 1234
     assert news.start().posting.limits("default").characters_max == 99
 
 
 @ON_SQLITE
 def test_an_older_server_tells_its_limits_in_the_older_way(news: PostingFixture) -> None:
-    news.server.faults.add(Fault(path="/api/v2/*", status=404, body='{"error": "Not Found"}'))
+    news.server.faults.add(
+        StandInFault(path="/api/v2/*", status=404, body='{"error": "Not Found"}')
+    )
     news.mastodon.settings.max_characters = 777
     limits = news.start().posting.limits("default")
     assert (limits.characters_max, limits.characters_per_url) == (777, 23)

@@ -64,16 +64,19 @@ def test_the_caps_and_the_changes_read_only_the_newest_posts(news: PostingFixtur
         since = now - timedelta(days=1)
         assert len(posts.times(connection, news.feed_id, since=since, most=50)) == 24
         for asked in [*sent]:
-            (way,) = ways_to(connection, "feed_posts", asked)
-            assert "ix_feed_posts_feed_id_state" in way
+            (way,) = ways_to(connection, "tsuzuki_feed_posts", asked)
+            assert "tsuzuki_ix_feed_posts_feed_id_state" in way
     with news.database.read() as connection, last_sent(connection) as sent:
         since = now - timedelta(days=30)
         assert posts.changed(connection, news.feed_id, since=since, most=100) == []
         (asked,) = sent
-        ways = [*ways_to(connection, "feed_posts", asked), *ways_to(connection, "later", asked)]
+        ways = [
+            *ways_to(connection, "tsuzuki_feed_posts", asked),
+            *ways_to(connection, "later", asked),
+        ]
         # With few articles PostgreSQL rather starts with those that changed.
         is_sqlite = connection.dialect.name == "sqlite"
-        assert "ix_feed_posts_feed_id_state" in ways[0] or not is_sqlite
+        assert "tsuzuki_ix_feed_posts_feed_id_state" in ways[0] or not is_sqlite
         assert not any("Seq Scan" in way or way.startswith("SCAN") for way in ways)
 
 
@@ -82,6 +85,6 @@ def test_the_posts_of_a_run_are_found_by_the_run(news: PostingFixture) -> None:
         add_posts(news, connection)
     with news.database.read() as connection, last_sent(connection) as sent:
         found = posts.of_run(connection, JOB, 200, limit=50)
-        (way,) = ways_to(connection, "feed_posts", sent[0])
+        (way,) = ways_to(connection, "tsuzuki_feed_posts", sent[0])
     assert [post.id for post in found] == [*range(2000, 2010)]
-    assert "ix_feed_posts_sent_by_run" in way
+    assert "tsuzuki_ix_feed_posts_sent_by_run" in way

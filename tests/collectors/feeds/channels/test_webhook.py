@@ -12,8 +12,8 @@ from tsuzuki.collectors.feeds.channels.protocol import AccountStopped
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.outward.errors import RateLimitedUntil
 from tsuzuki.outward.outbox import OutboxState
-from tsuzuki.sandbox.exchange import Request, Response
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.exchange import Response, StandInRequest
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 
 from .posting_fixture import PostingFixture, body_of
@@ -24,7 +24,7 @@ SECRET = "whsec_" + base64.b64encode(KEY).decode()
 pytestmark = pytest.mark.parametrize("dialect", ["sqlite"])
 
 
-def is_signed(request: Request, key: bytes) -> bool:
+def is_signed(request: StandInRequest, key: bytes) -> bool:
     """As a receiver checks it, by the text of Standard Webhooks."""
     said = request.headers
     signed = f"{said['webhook-id']}.{said['webhook-timestamp']}.".encode() + request.body
@@ -67,10 +67,16 @@ def test_a_secret_of_another_form_is_taken_as_it_is(
 
 
 @pytest.mark.parametrize(
-    "fault", [Fault(kind=FaultKind.RESET), Fault(status=500), Fault(status=408), Fault(status=503)]
+    "fault",
+    [
+        StandInFault(kind=StandInFaultKind.RESET),
+        StandInFault(status=500),
+        StandInFault(status=408),
+        StandInFault(status=503),
+    ],
 )
 def test_an_unknown_outcome_is_left_to_a_person(
-    hooked: PostingFixture, receiver: StandIn, fault: Fault
+    hooked: PostingFixture, receiver: StandIn, fault: StandInFault
 ) -> None:
     receiver.faults.add(fault)
     run = hooked.start()
@@ -84,7 +90,7 @@ def test_an_unknown_outcome_is_left_to_a_person(
 def test_an_idempotent_receiver_gets_it_again_under_the_same_id(
     hooked: PostingFixture, receiver: StandIn
 ) -> None:
-    receiver.faults.add(Fault(kind=FaultKind.RESET))
+    receiver.faults.add(StandInFault(kind=StandInFaultKind.RESET))
     run = hooked.start()
     assert run.post(1, account="idempotent") is OutboxState.UNSETTLED
     assert run.settle().released == []
@@ -112,7 +118,7 @@ def test_a_run_that_died_leaves_it_to_a_person_or_sends_it_again(
 
 @pytest.mark.parametrize("status", [400, 404, 413, 422])
 def test_a_refusal_is_final(hooked: PostingFixture, receiver: StandIn, status: int) -> None:
-    receiver.faults.add(Fault(status=status, body="no"))
+    receiver.faults.add(StandInFault(status=status, body="no"))
     run = hooked.start()
     assert run.post(1, account="hook") is OutboxState.REFUSED
     assert run.post(1, account="hook") is OutboxState.REFUSED
@@ -123,7 +129,7 @@ def test_a_refusal_is_final(hooked: PostingFixture, receiver: StandIn, status: i
 def test_a_receiver_that_will_have_nothing_stops_the_account(
     hooked: PostingFixture, receiver: StandIn, status: int
 ) -> None:
-    receiver.faults.add(Fault(status=status, headers={"Location": "http://127.0.0.1:1/"}))
+    receiver.faults.add(StandInFault(status=status, headers={"Location": "http://127.0.0.1:1/"}))
     run = hooked.start()
     post = run.intend(1, account="hook")
     with pytest.raises(AccountStopped) as stopped:
@@ -135,7 +141,7 @@ def test_a_receiver_that_will_have_nothing_stops_the_account(
 def test_too_many_requests_are_kept_back_as_long_as_asked(
     hooked: PostingFixture, receiver: StandIn
 ) -> None:
-    receiver.faults.add(Fault(status=429, headers={"Retry-After": "120"}))
+    receiver.faults.add(StandInFault(status=429, headers={"Retry-After": "120"}))
     run = hooked.start()
     post = run.intend(1, account="hook")
     with pytest.raises(RateLimitedUntil) as limited:

@@ -11,7 +11,7 @@ from tsuzuki.collectors.feeds.entries import feed_parser
 from tsuzuki.collectors.feeds.entries.entry import ParsedFeed
 from tsuzuki.collectors.feeds.entries.feed_parser import SECONDS_MIN, SLOW_MAX, FeedParser
 from tsuzuki.collectors.feeds.entries.parse import parse_feed
-from tsuzuki.collectors.feeds.sandbox.feed_site import Delivery, Feed, FeedSite
+from tsuzuki.collectors.feeds.sandbox.feed_site import Feed, FeedDelivery, FeedSite
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.outward.errors import SourceRefused, SourceUnavailable
 
@@ -160,7 +160,7 @@ def test_slow_documents_do_not_keep_a_run_from_the_other_feeds(
     slow = rss("".join(ENTRY.format(number) for number in range(9_000)))
     for number in range(5):
         body = GOOD if number == 4 else slow
-        delivery = Delivery(body=body, content_type="application/rss+xml")
+        delivery = FeedDelivery(body=body, content_type="application/rss+xml")
         site.add_feed(Feed(path=f"/{number}.xml", delivery=delivery), [])
     fetching.section = {"concurrency": 1}
     with PatientParser(seconds_min=0.2) as parser:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from support.moving_clock import NOON
-from tsuzuki.collectors.feeds.entries.entry import Entry
+from tsuzuki.collectors.feeds.entries.entry import FeedEntry
 from tsuzuki.collectors.feeds.entries.filters import EntryFilter, newest, oldest_first
 from tsuzuki.collectors.feeds.options import FeedOptions
 
-ENTRY = Entry(
+ENTRY = FeedEntry(
     url="https://a.example/tram",
     canonical_url="https://a.example/tram",
     title="The Tram timetable",
@@ -23,7 +23,7 @@ ENTRY = Entry(
 )
 
 
-def cause(entry: Entry = ENTRY, **options: Any) -> str | None:
+def cause(entry: FeedEntry = ENTRY, **options: Any) -> str | None:
     known = FeedOptions.model_validate({"url": "https://a.example/feed", **options})
     return EntryFilter(known).cause(entry, now=NOON)
 

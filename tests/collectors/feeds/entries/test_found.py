@@ -7,8 +7,8 @@ import pytest
 from collectors.feeds.fetching_fixture import Fetching
 from support.threads import in_background
 from support.waiting import wait_until_blocked
-from tsuzuki.collectors.feeds.entries.entry import Entry, ParsedFeed
-from tsuzuki.collectors.feeds.entries.found import Found, store_entries
+from tsuzuki.collectors.feeds.entries.entry import FeedEntry, ParsedFeed
+from tsuzuki.collectors.feeds.entries.found import ParsedEntries, store_entries
 from tsuzuki.collectors.feeds.entries.identity import Identifiers, canonical_url, fingerprints_of
 from tsuzuki.collectors.feeds.items.item import ItemStatus
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsOptions
@@ -20,11 +20,11 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 OPTIONS = FeedOptions.model_validate({"url": "https://a.example/feed", "backfill": "all"})
 
 
-def entry(url: str, title: str = "A") -> Entry:
+def entry(url: str, title: str = "A") -> FeedEntry:
     canonical = canonical_url(url)
     identifiers = Identifiers(canonical_url=canonical, guid=None)
     (fingerprints,) = fingerprints_of([identifiers])
-    return Entry(
+    return FeedEntry(
         url=url,
         canonical_url=canonical,
         title=title,
@@ -33,7 +33,7 @@ def entry(url: str, title: str = "A") -> Entry:
     )
 
 
-def parsed(*entries: Entry) -> ParsedFeed:
+def parsed(*entries: FeedEntry) -> ParsedFeed:
     return ParsedFeed(title="T", entries=list(entries))
 
 
@@ -50,7 +50,7 @@ def test_two_feeds_that_store_one_article_at_once_make_one_item(
 ) -> None:
     one, two = two_feeds
 
-    def store_second() -> Found:
+    def store_second() -> ParsedEntries:
         with feeds_database.write() as connection:
             tracked = parsed(entry("https://a.example/1?utm_source=rss"))
             return store_entries(connection, two, OPTIONS, tracked, now=NOW)

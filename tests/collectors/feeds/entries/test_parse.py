@@ -21,11 +21,11 @@ from tsuzuki.collectors.feeds.sandbox.feed_site import (
     Feed,
     FeedSite,
     Format,
-    Media,
+    MediaContent,
 )
 from tsuzuki.collectors.feeds.sandbox.feed_site.traps import TRAPS, add_trap, trap_path
 from tsuzuki.outward.errors import SourceFailed, SourceRefused, SourceUnavailable
-from tsuzuki.sandbox.exchange import Request
+from tsuzuki.sandbox.exchange import StandInRequest
 
 NOW = datetime(2026, 11, 17, 12, 0, tzinfo=UTC)
 URL = "https://news.example/feeds/all.xml"
@@ -56,7 +56,9 @@ def rss(*entries: str, extra: str = "") -> str:
 
 def served(site: FeedSite, path: str) -> ParsedFeed:
     """What the site gives at a path, without a network between."""
-    request = Request(method="GET", path=path, query={}, headers={}, body=b"", base_url=URL[:20])
+    request = StandInRequest(
+        method="GET", path=path, query={}, headers={}, body=b"", base_url=URL[:20]
+    )
     response = site(request)
     assert response.stream is None
     return parse_feed(
@@ -96,7 +98,7 @@ def test_text_in_any_charset_is_read(name: str) -> None:
 def test_everything_a_feed_says_is_kept(kind: Format) -> None:
     site = FeedSite()
     pdf = Enclosure(url="https://news.example/report.pdf")
-    picture = Media(url="https://news.example/bridge.png", title="The bridge")
+    picture = MediaContent(url="https://news.example/bridge.png", title="The bridge")
     article = Article(
         title="A <b>new</b> bridge",
         link="https://news.example/bridge?a=1&b=2",

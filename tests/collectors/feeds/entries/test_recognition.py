@@ -10,12 +10,12 @@ from collectors.feeds.fetching_fixture import Fetching
 from tsuzuki.collectors.feeds.entries.parse import parse_feed
 from tsuzuki.collectors.feeds.entries.recognition import (
     RULES,
-    Comparison,
+    ArticleComparison,
     Date,
     Host,
     is_same_article,
 )
-from tsuzuki.collectors.feeds.sandbox.feed_site import Delivery, Feed, FeedSite
+from tsuzuki.collectors.feeds.sandbox.feed_site import Feed, FeedDelivery, FeedSite
 
 MONDAY = "Mon, 03 Nov 2025 09:00:00 GMT"
 TUESDAY = "Tue, 04 Nov 2025 09:00:00 GMT"
@@ -49,14 +49,14 @@ TRAM = Listed(
 )
 
 
-def document(*listed: Listed) -> Delivery:
+def document(*listed: Listed) -> FeedDelivery:
     items = "".join(one.markup() for one in listed)
     body = f"<rss version='2.0'><channel><title>T</title>{items}</channel></rss>".encode()
     parsed = parse_feed(
         body, url="https://news.example/feed", headers={}, now=datetime(2026, 4, 1, tzinfo=UTC)
     )
     assert len(parsed.entries) == len(listed)
-    return Delivery(body=body, content_type="application/rss+xml")
+    return FeedDelivery(body=body, content_type="application/rss+xml")
 
 
 def found(fetching: Fetching, site: FeedSite, *documents: tuple[Listed, ...]) -> list[int]:
@@ -222,7 +222,7 @@ def test_the_rules_recognise_these_comparisons_and_no_others() -> None:
     recognised = {
         (seen.host, seen.date, seen.is_title_same, seen.is_text_same)
         for seen in (
-            Comparison(host=host, date=date, is_title_same=title, is_text_same=text)
+            ArticleComparison(host=host, date=date, is_title_same=title, is_text_same=text)
             for host, date, title, text in product(Host, Date, (False, True), (False, True))
         )
         if is_same_article(seen)

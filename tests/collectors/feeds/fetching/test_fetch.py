@@ -10,9 +10,9 @@ from tsuzuki.collectors.feeds.fetching.fetch import CUT_OFF
 from tsuzuki.collectors.feeds.sandbox.feed_site import (
     Article,
     Conditional,
-    Delivery,
     EtagKind,
     Feed,
+    FeedDelivery,
     FeedSite,
 )
 from tsuzuki.collectors.feeds.tables import (
@@ -93,11 +93,11 @@ def test_the_whole_is_asked_for_now_and_then(
 
 @pytest.mark.parametrize(
     "delivery",
-    [Delivery(etag=EtagKind.FROZEN), Delivery(conditional=Conditional.ALWAYS_304)],
+    [FeedDelivery(etag=EtagKind.FROZEN), FeedDelivery(conditional=Conditional.ALWAYS_304)],
     ids=["frozen_etag", "always_304"],
 )
 def test_a_server_that_hides_news_behind_304_is_found_out(
-    fetching: Fetching, site: FeedSite, clock: MovingClock, delivery: Delivery
+    fetching: Fetching, site: FeedSite, clock: MovingClock, delivery: FeedDelivery
 ) -> None:
     feed = site.add_feed(Feed(path="/news.xml", delivery=delivery), [BRIDGE])
     fetching.fetch(news="/news.xml")
@@ -237,7 +237,7 @@ def test_a_failing_feed_counts_and_waits_longer_each_time(
     fetching: Fetching, news: Feed, site: FeedSite, clock: MovingClock
 ) -> None:
     fetching.fetch(news="/news.xml")
-    site.edit_feed(news, delivery=Delivery(status=500))
+    site.edit_feed(news, delivery=FeedDelivery(status=500))
     started = clock.now()
     waits = []
     for _ in range(4):
@@ -254,7 +254,7 @@ def test_a_failing_feed_counts_and_waits_longer_each_time(
         4,
         "127.0.0.1 answered 500",
     )
-    site.edit_feed(news, delivery=Delivery())
+    site.edit_feed(news, delivery=FeedDelivery())
     fetching.fetch(news="/news.xml")
     feed = fetching.feed()
     assert (feed["failing_since"], feed["failures"], feed["error"]) == (None, 0, None)
@@ -263,7 +263,7 @@ def test_a_failing_feed_counts_and_waits_longer_each_time(
 def test_a_host_that_asks_for_a_pause_is_left_alone_until_then(
     fetching: Fetching, site: FeedSite, clock: MovingClock
 ) -> None:
-    busy = Delivery(status=429, retry_after="3600")
+    busy = FeedDelivery(status=429, retry_after="3600")
     for number in range(4):
         site.add_feed(Feed(path=f"/{number}.xml", delivery=busy), [])
     fetching.section = {"concurrency": 1}
@@ -297,7 +297,7 @@ def test_a_feed_that_has_left_its_new_address_is_asked_at_the_old_one(
 ) -> None:
     site.add_redirect("/old.xml", "/news.xml", status=301)
     fetching.fetch(old="/old.xml")
-    site.edit_feed(news, delivery=Delivery(status=410))
+    site.edit_feed(news, delivery=FeedDelivery(status=410))
     fetching.fetch(old="/old.xml")
     feed = fetching.feed("old")
     assert (feed["moved_to"], feed["ended_at"]) == (None, None)
@@ -325,13 +325,13 @@ def test_secrets_are_not_sent_where_the_feed_has_moved_to(
 def test_a_gone_feed_ends_and_is_asked_again_only_by_force(
     fetching: Fetching, news: Feed, site: FeedSite, clock: MovingClock
 ) -> None:
-    site.edit_feed(news, delivery=Delivery(status=410))
+    site.edit_feed(news, delivery=FeedDelivery(status=410))
     fetching.fetch(news="/news.xml")
     assert fetching.feed()["ended_at"] == clock.now()
     clock.advance(DAY)
     fetching.fetch(news="/news.xml")
     assert len(fetching.server.requests) == 1
-    site.edit_feed(news, delivery=Delivery())
+    site.edit_feed(news, delivery=FeedDelivery())
     assert fetching.fetch(how={"is_forced": True}, news="/news.xml").new_items == 2
     assert fetching.feed()["ended_at"] is None
 
@@ -353,8 +353,8 @@ ENTRIES = [
 HEAD, END = b"<rss version='2.0'><channel><title>T</title>", b"</channel></rss>"
 
 
-def document(body: bytes) -> Delivery:
-    return Delivery(body=body, content_type="application/rss+xml")
+def document(body: bytes) -> FeedDelivery:
+    return FeedDelivery(body=body, content_type="application/rss+xml")
 
 
 def test_a_cut_off_document_gives_its_whole_entries_and_is_asked_for_again(

@@ -10,7 +10,7 @@ from support.moving_clock import NOON, MovingClock
 from tsuzuki.collectors.feeds.fetching.health import FeedHealth, HealthState, health_of
 from tsuzuki.collectors.feeds.options import FeedOptions
 from tsuzuki.collectors.feeds.queries.feeds import StoredFeed, newest_dates, of_job
-from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Delivery, Feed, FeedSite
+from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Feed, FeedDelivery, FeedSite
 
 DAY = timedelta(days=1)
 OPTIONS = FeedOptions.model_validate({"url": "https://a.example/feed"})
@@ -65,7 +65,7 @@ def test_a_feed_that_was_silent_long_before_its_first_fetch_is_silent(
     site.add_article("/news.xml", Article(title="Back", published=NOON))
     fetching.fetch(news="/news.xml")
     assert health(fetching, clock).state is HealthState.GOOD
-    site.edit_feed("/news.xml", delivery=Delivery(status=500))
+    site.edit_feed("/news.xml", delivery=FeedDelivery(status=500))
     clock.advance(86_400)
     fetching.fetch(news="/news.xml")
     assert health(fetching, clock).state is HealthState.FAILING

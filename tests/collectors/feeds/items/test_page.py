@@ -8,7 +8,7 @@ from tsuzuki.collectors.feeds.documents.text_cleaning import PAGE_CHARACTERS_MAX
 from tsuzuki.collectors.feeds.documents.text_extractor import TextExtractor
 from tsuzuki.collectors.feeds.entries.entry import Attachment
 from tsuzuki.collectors.feeds.items.item import ItemReason
-from tsuzuki.collectors.feeds.items.page import Page, PageFailed, download_page
+from tsuzuki.collectors.feeds.items.page import ItemPage, PageFailed, download_page
 from tsuzuki.collectors.feeds.sandbox.feed_site import FeedSite
 from tsuzuki.collectors.feeds.sandbox.feed_site.demo import make_demo
 from tsuzuki.collectors.feeds.sandbox.feed_site.pdf import pdf
@@ -20,7 +20,7 @@ from tsuzuki.collectors.feeds.sandbox.feed_site.traps import (
 )
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.outward.safe_download import SafeDownloader
-from tsuzuki.sandbox.exchange import Request, Response
+from tsuzuki.sandbox.exchange import Response, StandInRequest
 from tsuzuki.sandbox.server import StandIn
 
 SECRET = "s3cret"
@@ -60,7 +60,7 @@ class Download:
         self._downloader = downloader
         self._extractor = extractor
 
-    def __call__(self, url: str, **options: object) -> Page:
+    def __call__(self, url: str, **options: object) -> ItemPage:
         base = {"attachments_max": 2, "bytes_max": 1_000_000, "extractor": self._extractor}
         return download_page(self._downloader, url=url, **{**base, **options})  # type: ignore[arg-type]
 
@@ -73,7 +73,7 @@ def download(downloader: SafeDownloader, extractor: TextExtractor) -> Download:
 def pages(**bodies: bytes | Response):  # type: ignore[no-untyped-def]
     """An application with a page at each name; a body that is markup is a page."""
 
-    def answer(request: Request) -> Response:
+    def answer(request: StandInRequest) -> Response:
         body = bodies.get(request.path.lstrip("/").partition(".")[0], Response(status=404))
         if isinstance(body, Response):
             return body

@@ -11,11 +11,11 @@ from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.items.page_reader import PageReader
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsSection
 from tsuzuki.collectors.feeds.queries.items import upcoming
-from tsuzuki.collectors.feeds.sandbox.feed_site import Media, Page
+from tsuzuki.collectors.feeds.sandbox.feed_site import ArticlePage, MediaContent
 from tsuzuki.outward.safe_download import SafeDownloader
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import StandInFault
 
-PLAIN = Page(body=b"The bridge was opened today.", content_type="text/plain")
+PLAIN = ArticlePage(body=b"The bridge was opened today.", content_type="text/plain")
 """It needs no process that reads documents."""
 
 NO_CAPS = {"per_run": None, "per_hour": None, "per_day": None}
@@ -28,7 +28,7 @@ def pages_asked(fixture: FeedsFixture) -> list[str]:
 
 
 def test_the_picture_of_an_entry_is_no_file_to_be_read(feeds_fixture: FeedsFixture) -> None:
-    feeds_fixture.add(media=(Media(url="/bridge.png", description="A bridge"),))
+    feeds_fixture.add(media=(MediaContent(url="/bridge.png", description="A bridge"),))
     feeds_fixture.work()
     assert feeds_fixture.item() == (ItemStatus.PROCESSED, ItemReason.NONE, 0)
     (path,) = [
@@ -84,7 +84,7 @@ def test_a_page_that_fails_in_a_prefetch_defers_only_its_own_item(
     feeds_fixture.feed = {"caps": NO_CAPS}
     for number in range(3):
         feeds_fixture.add(f"Article {number}", page=PLAIN)
-    feeds_fixture.server.faults.add(Fault(path="/articles/*", status=503, skip=1))
+    feeds_fixture.server.faults.add(StandInFault(path="/articles/*", status=503, skip=1))
     result = feeds_fixture.work()["process"]
     assert (result["posted"], result["deferred"]) == (2, {"download_failed": 1})
     assert len(pages_asked(feeds_fixture)) == 3

@@ -9,14 +9,14 @@ from collectors.feeds.feeds_fixture import FeedsFixture
 from tsuzuki.collectors.feeds.channels.protocol import AccountStopped
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.model.gemini import GeminiModel
-from tsuzuki.collectors.feeds.model.protocol import Answer, ModelMisconfigured, Question
+from tsuzuki.collectors.feeds.model.protocol import ModelAnswer, ModelMisconfigured, Question
 from tsuzuki.collectors.feeds.queries import decisions
 from tsuzuki.collectors.feeds.sandbox.gemini import KEY, GeminiCase
 from tsuzuki.collectors.feeds.sandbox.mastodon import KeyMode, WriteCase
 from tsuzuki.collectors.feeds.tables import WaitingState
 from tsuzuki.engine.run_context import RunStopped
 from tsuzuki.model.errors import ConfigurationError
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import StandInFault
 
 POSTED = (ItemStatus.PROCESSED, ItemReason.NONE, 0)
 sqlite_only = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
@@ -35,6 +35,14 @@ def test_an_article_is_screened_summarised_and_posted_once(feeds_fixture: FeedsF
     assert feeds_fixture.gemini.paid.count() == feeds_fixture.paid_steps() == 2
     feeds_fixture.work()
     assert len(feeds_fixture.posts) == 1
+
+
+def test_the_author_of_an_article_reaches_its_post(feeds_fixture: FeedsFixture) -> None:
+    feeds_fixture.feed = {"template": "{title} by {author}\n{url}"}
+    feeds_fixture.add(authors=("Ann Lee",))
+    feeds_fixture.work()
+    (post,) = feeds_fixture.posts
+    assert post.startswith("A bridge opens by Ann Lee\n")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +100,7 @@ def test_a_page_that_cannot_be_had_is_deferred_and_costs_nothing(
     feeds_fixture: FeedsFixture,
 ) -> None:
     feeds_fixture.add()
-    feeds_fixture.server.faults.add(Fault(path="/articles/*", status=404))
+    feeds_fixture.server.faults.add(StandInFault(path="/articles/*", status=404))
     feeds_fixture.work()
     assert feeds_fixture.item() == (ItemStatus.DEFERRED, ItemReason.DOWNLOAD_FAILED, 1)
     assert feeds_fixture.gemini.paid.count() == 0
@@ -355,7 +363,9 @@ def test_posts_beyond_a_cap_wait_and_the_oldest_goes_first(feeds_fixture: FeedsF
 
 def test_a_refused_post_is_deferred_and_never_sent_again(feeds_fixture: FeedsFixture) -> None:
     feeds_fixture.add()
-    fault = Fault(path="*/statuses", method="POST", status=422, body='{"error": "No"}', times=None)
+    fault = StandInFault(
+        path="*/statuses", method="POST", status=422, body='{"error": "No"}', times=None
+    )
     feeds_fixture.mastodon_server.faults.add(fault)
     feeds_fixture.work()
     assert feeds_fixture.item() == API_FAILED
@@ -385,7 +395,9 @@ def test_a_stopped_account_stops_the_job_and_leaves_the_item_pending(
 def test_nothing_is_paid_for_while_the_limits_of_the_account_cannot_be_read(
     feeds_fixture: FeedsFixture,
 ) -> None:
-    feeds_fixture.mastodon_server.faults.add(Fault(path="*/instance*", status=503, times=None))
+    feeds_fixture.mastodon_server.faults.add(
+        StandInFault(path="*/instance*", status=503, times=None)
+    )
     feeds_fixture.add()
     feeds_fixture.work()
     assert feeds_fixture.item() == API_FAILED
@@ -466,7 +478,7 @@ def test_a_verdict_that_was_paid_for_is_stored_before_a_run_stops(
     run = feeds_fixture.start()
     ask = GeminiModel.ask
 
-    def ask_and_stop(model: GeminiModel, question: Question) -> Answer:
+    def ask_and_stop(model: GeminiModel, question: Question) -> ModelAnswer:
         answer = ask(model, question)
         run.stop_signal.set()
         return answer

@@ -7,8 +7,8 @@ import pytest
 from collectors.feeds.feeds_fixture import FeedsFixture
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.tables import WaitingState
-from tsuzuki.sandbox.exchange import Request, Response
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.exchange import Response, StandInRequest
+from tsuzuki.sandbox.faults import StandInFault
 from tsuzuki.sandbox.server import StandIn
 
 POSTED_AFTER_A_RETRY = (ItemStatus.PROCESSED, ItemReason.NONE, 1)
@@ -16,7 +16,7 @@ API_FAILED = (ItemStatus.DEFERRED, ItemReason.API_FAILED, 1)
 sqlite_only = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
 
 
-def taken(_request: Request) -> Response:
+def taken(_request: StandInRequest) -> Response:
     return Response(status=204)
 
 
@@ -53,7 +53,7 @@ def test_an_idempotent_webhook_that_fails_gets_the_post_again_without_a_person(
 ) -> None:
     with StandIn(taken) as receiver:
         post_to(feeds_fixture, receiver, idempotent=True)
-        receiver.faults.add(Fault(status=503))
+        receiver.faults.add(StandInFault(status=503))
         feeds_fixture.add()
         feeds_fixture.work()
         assert feeds_fixture.item() == API_FAILED
@@ -67,7 +67,9 @@ def test_an_idempotent_webhook_that_fails_gets_the_post_again_without_a_person(
 def test_a_post_that_only_a_person_can_settle_waits_for_one_under_another_account_too(
     feeds_fixture: FeedsFixture,
 ) -> None:
-    feeds_fixture.mastodon_server.faults.add(Fault(path="*/statuses", status=503, times=None))
+    feeds_fixture.mastodon_server.faults.add(
+        StandInFault(path="*/statuses", status=503, times=None)
+    )
     feeds_fixture.add()
     feeds_fixture.work()
     assert feeds_fixture.item() == API_FAILED

@@ -8,12 +8,9 @@ from sqlalchemy import Connection, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
 from collectors.feeds.stored_items import NOON, add_feed, add_item
-from support.databases import opened
 from tsuzuki.collectors.feeds.items.item import ItemState, ItemStatus
 from tsuzuki.collectors.feeds.queries.inspection import problems
-from tsuzuki.collectors.feeds.tables import COMPONENT, WaitingState, items, waiting_items
-from tsuzuki.store.schema.migrate import upgrade
-from tsuzuki.store.schema.migration_steps import drift
+from tsuzuki.collectors.feeds.tables import WaitingState, items, waiting_items
 from tsuzuki.store.sql.database import Database
 
 EVERY_STATUS = [int(status) for status in ItemStatus]
@@ -115,25 +112,6 @@ def test_what_is_not_a_time_is_refused(feeds_database: Database) -> None:
                 " VALUES ('http://a.example', 'A', 'soon', 0, 0, 'now', 'now')"
             )
         )
-
-
-def test_items_that_were_never_drawn_wait_after_the_upgrade(empty_database_url: str) -> None:
-    with opened(empty_database_url) as database:
-        upgrade(database, [COMPONENT], to="feeds_0003")
-        with database.write() as connection:
-            connection.execute(
-                text(
-                    "INSERT INTO items (url, title, published_at, status, retry_count, created_at, last_checked_at)"
-                    " VALUES ('http://a.example', 'A', '2024-05-01 00:00:00', 0, 0,"
-                    " '2024-05-01 00:00:00', '2024-05-01 00:00:00')"
-                )
-            )
-        upgrade(database, [COMPONENT])
-        with database.read() as connection:
-            assert [row["feed_id"] for row in waiting(connection)] == [None]
-            assert connection.execute(select(items.c.created_at)).scalar_one().tzinfo is not None
-            assert problems(connection) == []
-            assert drift(connection, COMPONENT) == []
 
 
 # --- indexes --------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from support.threads import at_once
 from tsuzuki.collectors.feeds.model.factory import build_model
 from tsuzuki.collectors.feeds.model.protocol import (
     BlockCause,
-    Model,
+    LanguageModel,
     ModelBlocked,
     ModelMisconfigured,
     ModelOutOfQuota,
@@ -22,7 +22,7 @@ from tsuzuki.collectors.feeds.model.protocol import (
 from tsuzuki.collectors.feeds.sandbox.gemini import KEY, Gemini, GeminiCase
 from tsuzuki.model.clock import ManualClock, SystemClock
 from tsuzuki.outward.errors import RateLimitedUntil, SourceFailed
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 
 from .model_fixture import TEXT, screening, settings, summary
@@ -43,10 +43,10 @@ def server(gemini: Gemini) -> Iterator[StandIn]:
 
 
 @pytest.fixture
-def build(server: StandIn) -> Iterator[Callable[..., Model]]:
-    built: list[Model] = []
+def build(server: StandIn) -> Iterator[Callable[..., LanguageModel]]:
+    built: list[LanguageModel] = []
 
-    def build(*, has_answered: bool = False, **options: object) -> Model:
+    def build(*, has_answered: bool = False, **options: object) -> LanguageModel:
         about = {"base_url": server.url, "api_key": KEY, **options}
         model = build_model(
             settings("gemini", **about),
@@ -72,7 +72,7 @@ def build(server: StandIn) -> Iterator[Callable[..., Model]]:
     ],
 )
 def test_an_article_gets_one_verdict_with_a_reason(
-    build: Callable[..., Model], text: str, verdict: Verdict
+    build: Callable[..., LanguageModel], text: str, verdict: Verdict
 ) -> None:
     answer = build().ask(screening(text))
     assert (answer.verdict, answer.text) == (verdict, None)
@@ -89,13 +89,13 @@ def test_an_article_gets_one_verdict_with_a_reason(
         ),
     ],
 )
-def test_a_summary_is_a_text(build: Callable[..., Model], text: str, said: str) -> None:
+def test_a_summary_is_a_text(build: Callable[..., LanguageModel], text: str, said: str) -> None:
     answer = build().ask(summary(text))
     assert (answer.verdict, answer.text) == (None, said)
 
 
 def test_tokens_of_thinking_count_and_the_price_is_that_of_the_settings(
-    build: Callable[..., Model], gemini: Gemini
+    build: Callable[..., LanguageModel], gemini: Gemini
 ) -> None:
     gemini.thoughts_tokens = 50
     model = build(dollars_per_million_input_tokens=0.5, dollars_per_million_output_tokens=2.0)
@@ -106,14 +106,14 @@ def test_tokens_of_thinking_count_and_the_price_is_that_of_the_settings(
     assert usage.cost_micros == -(-usage.input_tokens // 2) + usage.output_tokens * 2
 
 
-def test_the_estimate_is_not_less_than_what_is_used(build: Callable[..., Model]) -> None:
+def test_the_estimate_is_not_less_than_what_is_used(build: Callable[..., LanguageModel]) -> None:
     model = build()
     for question in (screening(), summary("Plain English text. " * 200)):
         assert model.estimated_tokens(question) >= model.ask(question).usage.tokens
 
 
 def test_the_request_is_one_question_of_json_with_the_key_in_its_header(
-    build: Callable[..., Model], server: StandIn
+    build: Callable[..., LanguageModel], server: StandIn
 ) -> None:
     build().ask(screening())
     (seen,) = server.requests
@@ -128,7 +128,7 @@ def test_the_request_is_one_question_of_json_with_the_key_in_its_header(
 
 
 def test_questions_of_one_model_share_a_connection(
-    build: Callable[..., Model], server: StandIn
+    build: Callable[..., LanguageModel], server: StandIn
 ) -> None:
     model = build()
     for _ in range(3):
@@ -137,7 +137,7 @@ def test_questions_of_one_model_share_a_connection(
 
 
 def test_a_model_is_asked_from_several_threads_and_each_question_is_paid_once(
-    build: Callable[..., Model], gemini: Gemini
+    build: Callable[..., LanguageModel], gemini: Gemini
 ) -> None:
     model = build()
     bad = (GeminiCase.BAD_ENUM, GeminiCase.SAFETY, GeminiCase.OVERLOADED, GeminiCase.DAILY_QUOTA)
@@ -239,7 +239,7 @@ def test_a_case_leads_to_its_error_with_one_request_and_the_right_count_of_payme
 
 
 def test_a_day_without_quota_is_probed_an_hour_later(
-    build: Callable[..., Model], gemini: Gemini
+    build: Callable[..., LanguageModel], gemini: Gemini
 ) -> None:
     gemini.cases.add(GeminiCase.DAILY_QUOTA)
     with pytest.raises(ModelOutOfQuota) as caught:
@@ -248,14 +248,14 @@ def test_a_day_without_quota_is_probed_an_hour_later(
 
 
 def test_text_around_the_answer_does_not_spoil_it(
-    build: Callable[..., Model], gemini: Gemini
+    build: Callable[..., LanguageModel], gemini: Gemini
 ) -> None:
     gemini.cases.add(GeminiCase.TEXT_AROUND_JSON)
     assert build().ask(screening()).verdict is Verdict.WORTH
     assert gemini.paid.count() == 1
 
 
-def test_an_answer_longer_than_allowed_is_cut_off(build: Callable[..., Model]) -> None:
+def test_an_answer_longer_than_allowed_is_cut_off(build: Callable[..., LanguageModel]) -> None:
     long_text = "総務省は統計を公表した" * 30 + "。"
     with pytest.raises(ModelBlocked) as caught:
         build(output_tokens_max=64).ask(summary(long_text))
@@ -264,7 +264,7 @@ def test_an_answer_longer_than_allowed_is_cut_off(build: Callable[..., Model]) -
 
 
 def test_a_bare_400_is_the_jobs_until_the_model_has_answered_and_then_the_items(
-    build: Callable[..., Model], gemini: Gemini
+    build: Callable[..., LanguageModel], gemini: Gemini
 ) -> None:
     gemini.cases.add(GeminiCase.INVALID_ARGUMENT, times=None, containing="broken")
     model = build()
@@ -279,7 +279,7 @@ def test_a_bare_400_is_the_jobs_until_the_model_has_answered_and_then_the_items(
 
 
 def test_a_model_that_refuses_every_text_stops_the_job_after_a_few_items(
-    build: Callable[..., Model], gemini: Gemini
+    build: Callable[..., LanguageModel], gemini: Gemini
 ) -> None:
     model = build(has_answered=True)
     gemini.cases.add(GeminiCase.INVALID_ARGUMENT, times=2)
@@ -305,7 +305,7 @@ def test_a_model_that_refuses_every_text_stops_the_job_after_a_few_items(
     ],
 )
 def test_a_wrong_key_or_model_stops_the_job(
-    build: Callable[..., Model], options: dict[str, str], hint: str
+    build: Callable[..., LanguageModel], options: dict[str, str], hint: str
 ) -> None:
     with pytest.raises(ModelMisconfigured) as caught:
         build(has_answered=True, **options).ask(screening())
@@ -314,7 +314,7 @@ def test_a_wrong_key_or_model_stops_the_job(
 
 
 def test_a_server_that_is_not_there_was_not_paid(
-    build: Callable[..., Model], server: StandIn
+    build: Callable[..., LanguageModel], server: StandIn
 ) -> None:
     model = build()
     server.stop()
@@ -324,7 +324,7 @@ def test_a_server_that_is_not_there_was_not_paid(
 
 
 def test_an_answer_that_comes_byte_by_byte_ends_at_the_deadline(server: StandIn) -> None:
-    server.faults.add(Fault(kind=FaultKind.DRIP, seconds=0.02))
+    server.faults.add(StandInFault(kind=StandInFaultKind.DRIP, seconds=0.02))
     about = settings("gemini", base_url=server.url, api_key=KEY, timeout=0.3)
     model = build_model(about, name="default", clock=SystemClock())
     with pytest.raises(ModelUnavailable, match=r"did not answer in time \(0.3 s") as caught:
@@ -336,19 +336,19 @@ def test_an_answer_that_comes_byte_by_byte_ends_at_the_deadline(server: StandIn)
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault(kind=FaultKind.HTML, status=200),
-        Fault(kind=FaultKind.CUT),
-        Fault(kind=FaultKind.RESET),
-        Fault(status=200, body="[]"),
-        Fault(status=200, body="{}"),
-        Fault(status=200, body='{"candidates": 7}'),
-        Fault(status=200, body='{"error": {"code": 500}}'),
-        Fault(status=200, body="[" * 100_000),
+        StandInFault(kind=StandInFaultKind.HTML, status=200),
+        StandInFault(kind=StandInFaultKind.CUT),
+        StandInFault(kind=StandInFaultKind.RESET),
+        StandInFault(status=200, body="[]"),
+        StandInFault(status=200, body="{}"),
+        StandInFault(status=200, body='{"candidates": 7}'),
+        StandInFault(status=200, body='{"error": {"code": 500}}'),
+        StandInFault(status=200, body="[" * 100_000),
     ],
     ids=lambda fault: f"{fault.kind} {fault.body[:20]}",
 )
 def test_an_answer_that_is_none_of_a_model_is_transient(
-    build: Callable[..., Model], server: StandIn, fault: Fault
+    build: Callable[..., LanguageModel], server: StandIn, fault: StandInFault
 ) -> None:
     server.faults.add(fault)
     with pytest.raises(ModelUnavailable) as caught:
@@ -357,11 +357,11 @@ def test_an_answer_that_is_none_of_a_model_is_transient(
 
 
 def test_no_error_or_log_tells_the_key(
-    build: Callable[..., Model], server: StandIn, caplog: pytest.LogCaptureFixture
+    build: Callable[..., LanguageModel], server: StandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     said = f'{{"error": {{"message": "Consumer api_key:{KEY} is suspended"}}}}'
-    for fault in (Fault(status=403, body=said), Fault(kind=FaultKind.RESET)):
+    for fault in (StandInFault(status=403, body=said), StandInFault(kind=StandInFaultKind.RESET)):
         server.faults.add(fault)
         with pytest.raises(SourceFailed) as caught:
             build().ask(screening())

@@ -9,7 +9,7 @@ import pytest
 from tsuzuki.collectors.feeds.model.factory import build_model
 from tsuzuki.collectors.feeds.model.protocol import (
     BlockCause,
-    Model,
+    LanguageModel,
     ModelBlocked,
     ModelMisconfigured,
     ModelOutOfQuota,
@@ -19,7 +19,7 @@ from tsuzuki.collectors.feeds.model.protocol import (
 from tsuzuki.collectors.feeds.sandbox.openai_compatible import KEY, CompletionCase, OpenAICompatible
 from tsuzuki.model.clock import ManualClock, SystemClock
 from tsuzuki.outward.errors import RateLimitedUntil, SourceFailed
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import StandInFault
 from tsuzuki.sandbox.server import StandIn
 
 from .model_fixture import TEXT, screening, settings, summary
@@ -41,10 +41,10 @@ def server(openai: OpenAICompatible) -> Iterator[StandIn]:
 
 
 @pytest.fixture
-def build(server: StandIn, openai: OpenAICompatible) -> Iterator[Callable[..., Model]]:
-    built: list[Model] = []
+def build(server: StandIn, openai: OpenAICompatible) -> Iterator[Callable[..., LanguageModel]]:
+    built: list[LanguageModel] = []
 
-    def build(*, is_slow: bool = False, **options: object) -> Model:
+    def build(*, is_slow: bool = False, **options: object) -> LanguageModel:
         about = {"base_url": f"{server.url}/v1/", "api_key": KEY, "model": openai.models[0]}
         model = build_model(
             settings("openai", **{**about, **options}),
@@ -60,7 +60,7 @@ def build(server: StandIn, openai: OpenAICompatible) -> Iterator[Callable[..., M
 
 
 def test_verdicts_and_summaries_come_through_the_schema(
-    build: Callable[..., Model], openai: OpenAICompatible
+    build: Callable[..., LanguageModel], openai: OpenAICompatible
 ) -> None:
     model = build()
     assert model.ask(screening()).verdict is Verdict.WORTH
@@ -74,7 +74,7 @@ def test_verdicts_and_summaries_come_through_the_schema(
 
 
 def test_the_request_has_a_strict_schema_and_no_order_from_the_page(
-    build: Callable[..., Model], server: StandIn
+    build: Callable[..., LanguageModel], server: StandIn
 ) -> None:
     build(output_tokens_max=512).ask(screening())
     (seen,) = server.requests
@@ -129,7 +129,10 @@ def test_every_case_of_the_service_has_a_meaning() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_case_leads_to_its_error_with_one_request_and_the_right_count_of_payments(
-    build: Callable[..., Model], server: StandIn, openai: OpenAICompatible, case: CompletionCase
+    build: Callable[..., LanguageModel],
+    server: StandIn,
+    openai: OpenAICompatible,
+    case: CompletionCase,
 ) -> None:
     expected = CASES[case]
     is_slow = case is CompletionCase.SLOW
@@ -158,7 +161,7 @@ def test_a_case_leads_to_its_error_with_one_request_and_the_right_count_of_payme
 
 
 def test_text_around_the_answer_does_not_spoil_it(
-    build: Callable[..., Model], openai: OpenAICompatible
+    build: Callable[..., LanguageModel], openai: OpenAICompatible
 ) -> None:
     openai.cases.add(CompletionCase.TEXT_AROUND_JSON)
     assert build().ask(screening()).verdict is Verdict.WORTH
@@ -169,7 +172,7 @@ def test_text_around_the_answer_does_not_spoil_it(
     ("options", "hint"), [({"api_key": "wrong-key"}, "api_key"), ({"model": "gone"}, "model")]
 )
 def test_a_wrong_key_or_model_stops_the_job(
-    build: Callable[..., Model], options: dict[str, str], hint: str
+    build: Callable[..., LanguageModel], options: dict[str, str], hint: str
 ) -> None:
     with pytest.raises(ModelMisconfigured) as caught:
         build(**options).ask(screening())
@@ -188,9 +191,9 @@ SAID = '{"choices": [{"finish_reason": "stop", "message": {"content": %s}}]}'
     ],
 )
 def test_servers_of_other_makers_are_understood_and_their_missing_usage_is_estimated(
-    build: Callable[..., Model], server: StandIn, content: str
+    build: Callable[..., LanguageModel], server: StandIn, content: str
 ) -> None:
-    server.faults.add(Fault(status=200, body=SAID % content))
+    server.faults.add(StandInFault(status=200, body=SAID % content))
     answer = build().ask(screening())
     assert answer.verdict is Verdict.WORTH
     assert answer.usage.input_tokens > 0
@@ -212,12 +215,12 @@ def test_servers_of_other_makers_are_understood_and_their_missing_usage_is_estim
     ],
 )  # fmt: skip
 def test_errors_of_other_makers_are_understood(
-    build: Callable[..., Model],
+    build: Callable[..., LanguageModel],
     server: StandIn,
     status: int,
     body: str,
     error: type[SourceFailed],
 ) -> None:
-    server.faults.add(Fault(status=status, body=body))
+    server.faults.add(StandInFault(status=status, body=body))
     with pytest.raises(error):
         build().ask(screening())

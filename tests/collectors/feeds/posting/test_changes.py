@@ -7,10 +7,10 @@ import pytest
 from collectors.feeds.feeds_fixture import FeedsFixture
 from support.observed_run_io import Killed, kill_at
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
-from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Page
+from tsuzuki.collectors.feeds.sandbox.feed_site import Article, ArticlePage
 from tsuzuki.collectors.feeds.sandbox.gemini import GeminiCase
 from tsuzuki.collectors.feeds.sandbox.mastodon import WriteCase
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import StandInFault
 
 POSTED = (ItemStatus.PROCESSED, ItemReason.NONE, 0)
 sqlite_only = pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
@@ -22,9 +22,9 @@ def edit(fixture: FeedsFixture, article: Article, text: str) -> None:
     fixture.site.edit_article(article, summary=text, page=plain(text))
 
 
-def plain(text: str) -> Page:
+def plain(text: str) -> ArticlePage:
     text += " Many people came to see it, and the mayor of the town was there too."
-    return Page(body=text.encode(), content_type="text/plain")
+    return ArticlePage(body=text.encode(), content_type="text/plain")
 
 
 def posted(fixture: FeedsFixture, on_change: str) -> Article:
@@ -136,7 +136,7 @@ def test_a_page_that_cannot_be_had_is_tried_again_after_a_pause_and_given_up_in_
     feeds_fixture.options = {"retry_limit": 1}
     article = posted(feeds_fixture, "edit")
     edit(feeds_fixture, article, "The bridge is built.")
-    feeds_fixture.server.faults.add(Fault(path="/articles/*", status=404, times=None))
+    feeds_fixture.server.faults.add(StandInFault(path="/articles/*", status=404, times=None))
     feeds_fixture.server.forget_requests()
     for pause in (0, 1_000, 2_000, 86_400, 86_400):
         feeds_fixture.database.clock.advance(pause)
@@ -198,7 +198,7 @@ def test_a_pause_asked_for_while_the_limits_are_read_does_not_fail_the_run(
     article = posted(feeds_fixture, "edit")
     feeds_fixture.database.clock.advance(86_400 + 1)
     edit(feeds_fixture, article, "The bridge is built.")
-    feeds_fixture.mastodon_server.faults.add(Fault(path="*/instance*", status=429))
+    feeds_fixture.mastodon_server.faults.add(StandInFault(path="*/instance*", status=429))
     result = feeds_fixture.work()["process"]
     assert result["changes"] == 0
     assert "429" in result["closed"]["news"]["why"]

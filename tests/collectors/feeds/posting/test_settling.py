@@ -12,13 +12,13 @@ from collectors.feeds.feeds_fixture import FeedsFixture
 from support.observed_run_io import Killed, kill_at
 from support.threads import at_once
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
-from tsuzuki.collectors.feeds.sandbox.feed_site import Page
+from tsuzuki.collectors.feeds.sandbox.feed_site import ArticlePage
 from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN, KeyMode, WriteCase
 from tsuzuki.collectors.feeds.tables import WaitingState
 from tsuzuki.model.errors import Conflict
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import StandInFault
 
-PLAIN = Page(
+PLAIN = ArticlePage(
     body=b"The bridge was opened today. Many people came to see it, and the mayor too.",
     content_type="text/plain",
 )
@@ -110,7 +110,7 @@ def test_the_looks_grow_apart_and_continue_as_long_as_the_server_is_silent(
     feeds_fixture: FeedsFixture,
 ) -> None:
     unsettled(feeds_fixture)
-    feeds_fixture.mastodon_server.faults.add(Fault(status=503, times=None))
+    feeds_fixture.mastodon_server.faults.add(StandInFault(status=503, times=None))
     pauses = []
     for _ in range(6):
         now = feeds_fixture.database.clock.now()

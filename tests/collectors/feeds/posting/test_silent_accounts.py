@@ -6,12 +6,12 @@ import pytest
 
 from collectors.feeds.feeds_fixture import FEED_PATH, FeedsFixture
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
-from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Feed, Page
+from tsuzuki.collectors.feeds.sandbox.feed_site import Article, ArticlePage, Feed
 from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 
-PLAIN = Page(
+PLAIN = ArticlePage(
     body=b"The bridge was opened today. Many people came to see it, and the mayor too.",
     content_type="text/plain",
 )
@@ -43,17 +43,19 @@ def paid(fixture: FeedsFixture) -> int:
 
 
 SILENCES = {
-    "hangs on everything": [Fault(kind=FaultKind.HANG, times=None)],
-    "hangs on posts": [Fault(kind=FaultKind.HANG, path=STATUSES, method="POST", times=None)],
-    "resets": [Fault(kind=FaultKind.RESET, path=STATUSES, method="POST", times=None)],
-    "500": [Fault(path=STATUSES, method="POST", status=500, times=None)],
-    "503 on everything": [Fault(status=503, times=None)],
+    "hangs on everything": [StandInFault(kind=StandInFaultKind.HANG, times=None)],
+    "hangs on posts": [
+        StandInFault(kind=StandInFaultKind.HANG, path=STATUSES, method="POST", times=None)
+    ],
+    "resets": [StandInFault(kind=StandInFaultKind.RESET, path=STATUSES, method="POST", times=None)],
+    "500": [StandInFault(path=STATUSES, method="POST", status=500, times=None)],
+    "503 on everything": [StandInFault(status=503, times=None)],
 }
 
 
 @pytest.mark.parametrize("faults", SILENCES.values(), ids=SILENCES)
 def test_two_requests_in_a_row_without_an_answer_end_the_work_on_the_account(
-    impatient: FeedsFixture, faults: list[Fault]
+    impatient: FeedsFixture, faults: list[StandInFault]
 ) -> None:
     for fault in faults:
         impatient.mastodon_server.faults.add(fault)
@@ -85,7 +87,7 @@ def test_nothing_is_paid_for_while_a_server_hangs_that_was_never_asked(
     feeds_fixture: FeedsFixture,
 ) -> None:
     feeds_fixture.section = {"accounts": {"default": account(feeds_fixture.mastodon_server.url)}}
-    feeds_fixture.mastodon_server.faults.add(Fault(kind=FaultKind.HANG, times=None))
+    feeds_fixture.mastodon_server.faults.add(StandInFault(kind=StandInFaultKind.HANG, times=None))
     for number in range(4):
         feeds_fixture.add(f"Article {number}", page=PLAIN)
     result = feeds_fixture.work()["process"]
@@ -95,7 +97,7 @@ def test_nothing_is_paid_for_while_a_server_hangs_that_was_never_asked(
 
 def test_limits_that_are_known_are_asked_for_once_in_a_run(impatient: FeedsFixture) -> None:
     impatient.database.clock.advance(86_401)
-    impatient.mastodon_server.faults.add(Fault(path="*/instance*", status=503, times=None))
+    impatient.mastodon_server.faults.add(StandInFault(path="*/instance*", status=503, times=None))
     impatient.mastodon_server.forget_requests()
     assert impatient.work()["process"]["posted"] == ARTICLES
     assert impatient.mastodon_server.count("*/instance*") == 1
@@ -103,7 +105,7 @@ def test_limits_that_are_known_are_asked_for_once_in_a_run(impatient: FeedsFixtu
 
 def test_an_answer_in_between_keeps_the_account(impatient: FeedsFixture) -> None:
     for skip in (0, 2, 4):
-        fault = Fault(path=STATUSES, method="POST", status=503, skip=skip, times=1)
+        fault = StandInFault(path=STATUSES, method="POST", status=503, skip=skip, times=1)
         impatient.mastodon_server.faults.add(fault)
     result = impatient.work()["process"]
     assert result["drawn"] == ARTICLES
@@ -115,7 +117,7 @@ def test_other_accounts_go_on(impatient: FeedsFixture) -> None:
     impatient.site.add_feed(Feed(path="/other.xml", title="Other"))
     for number in range(3):
         impatient.site.add_article("/other.xml", Article(title=f"Other {number}", page=PLAIN))
-    impatient.mastodon_server.faults.add(Fault(kind=FaultKind.HANG, times=None))
+    impatient.mastodon_server.faults.add(StandInFault(kind=StandInFaultKind.HANG, times=None))
     result = impatient.work(
         news={"url": FEED_PATH, "backfill": "all", **impatient.feed},
         other={"url": "/other.xml", "backfill": "all", "account": "archive"},
@@ -128,7 +130,7 @@ def test_other_accounts_go_on(impatient: FeedsFixture) -> None:
 
 
 def test_a_later_run_posts_what_was_left(impatient: FeedsFixture) -> None:
-    fault = Fault(path=STATUSES, method="POST", status=503, times=None)
+    fault = StandInFault(path=STATUSES, method="POST", status=503, times=None)
     impatient.mastodon_server.faults.add(fault)
     impatient.work()
     impatient.mastodon_server.faults.clear()

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mastodon import Mastodon
 
-from tsuzuki.collectors.feeds.channels.protocol import Limits, PostBody
+from tsuzuki.collectors.feeds.channels.protocol import PostBody, PostLimits
 from tsuzuki.collectors.feeds.options import FeedOptions
 from tsuzuki.collectors.feeds.posting.output_guard import OutputRefused
 from tsuzuki.collectors.feeds.posting.text import (
@@ -23,12 +23,12 @@ from tsuzuki.collectors.feeds.posting.text import (
 )
 from tsuzuki.collectors.feeds.sandbox.mastodon.text import EntityKind, entities, status_length
 
-LIMITS = Limits(characters_max=500, characters_per_url=23)
+LIMITS = PostLimits(characters_max=500, characters_per_url=23)
 URL = "https://www.soumu.go.jp/menu_news/s-news/01kiban08_02000395.html"
 
 
 def compose(
-    *, limits: Limits = LIMITS, feed: dict[str, Any] | None = None, **said: Any
+    *, limits: PostLimits = LIMITS, feed: dict[str, Any] | None = None, **said: Any
 ) -> PostBody:
     options = FeedOptions.model_validate(
         {"url": "https://www.soumu.go.jp/news.rdf", **(feed or {})}
@@ -181,7 +181,7 @@ def test_no_post_is_longer_than_the_server_allows_and_the_link_stays_whole(
     characters_max: int,
     characters_per_url: int,
 ) -> None:
-    limits = Limits(characters_max=characters_max, characters_per_url=characters_per_url)
+    limits = PostLimits(characters_max=characters_max, characters_per_url=characters_per_url)
     feed = {"template": template, "language": "tlh"}
     if warning:
         feed["content_warning"] = warning
@@ -228,7 +228,7 @@ def test_the_content_warning_counts() -> None:
 
 
 def test_a_summary_is_cut_after_a_sentence_or_a_word() -> None:
-    room = Limits(characters_max=100, characters_per_url=23)
+    room = PostLimits(characters_max=100, characters_per_url=23)
     by_sentence = compose(limits=room, summary="This is the first sentence of all. " + "word " * 40)
     assert "of all. word word word word word word…" in by_sentence.text
     sentences = compose(limits=room, summary="今日は晴れです。" * 20, feed={"language": "ja"})
@@ -238,7 +238,7 @@ def test_a_summary_is_cut_after_a_sentence_or_a_word() -> None:
 
 
 def test_then_the_title_is_cut_and_at_last_the_template_is_too_long() -> None:
-    tight = Limits(characters_max=60, characters_per_url=23)
+    tight = PostLimits(characters_max=60, characters_per_url=23)
     body = compose(limits=tight, title="A very long title " * 10, summary="A summary.")
     assert status_length(body.text) <= 60
     assert body.text.startswith("A very long title A very long…")
@@ -269,7 +269,7 @@ def test_a_link_is_written_so_that_the_server_sees_all_of_it(url: str, text: str
 
 
 def test_a_receiver_without_limits_gets_everything() -> None:
-    body = compose(limits=Limits(), summary="word " * 5_000)
+    body = compose(limits=PostLimits(), summary="word " * 5_000)
     assert len(body.text) > 20_000
 
 

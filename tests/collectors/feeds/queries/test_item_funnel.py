@@ -9,14 +9,14 @@ from tsuzuki.collectors.feeds.queries import item_funnel, item_lists, steps
 from tsuzuki.collectors.feeds.queries.item_funnel import ItemGroup
 from tsuzuki.collectors.feeds.queries.item_lists import ItemFilter
 from tsuzuki.collectors.feeds.queries.steps import StepEnd
-from tsuzuki.collectors.feeds.tables import Step, WaitingState
+from tsuzuki.collectors.feeds.tables import PreparationStep, WaitingState
 from tsuzuki.store.sql.database import Database
 
 POSTED = ItemState(status=ItemStatus.PROCESSED, reason=ItemReason.NONE)
 
 
 def done(
-    connection: Connection, item_id: int, step: Step, *, error_code: str | None = None
+    connection: Connection, item_id: int, step: PreparationStep, *, error_code: str | None = None
 ) -> None:
     end = StepEnd(error_code=error_code)
     steps.record(
@@ -32,13 +32,13 @@ def test_the_newest_items_are_grouped_and_listed_by_what_was_done(feeds_database
         old, fresh, failed, posted = (
             add_item(connection, news, state) for state in (None, None, None, POSTED)
         )
-        for step in (Step.SCREENING, Step.SCREENING, Step.SUMMARY):
+        for step in (PreparationStep.SCREENING, PreparationStep.SCREENING, PreparationStep.SUMMARY):
             done(connection, posted, step)
-        done(connection, failed, Step.SCREENING, error_code="blocked")
-        done(connection, old, Step.SUMMARY)
+        done(connection, failed, PreparationStep.SCREENING, error_code="blocked")
+        done(connection, old, PreparationStep.SUMMARY)
     with feeds_database.read() as connection:
         found = item_funnel.groups(connection, [news], at_most=3)
-        listed = item_lists.find(connection, ItemFilter(step=Step.SUMMARY), limit=10)
+        listed = item_lists.find(connection, ItemFilter(step=PreparationStep.SUMMARY), limit=10)
     new = (ItemStatus.UNPROCESSED, None, WaitingState.READY)
     assert sorted(found) == [
         ItemGroup(*new, is_screened=False, is_summarised=False, number=2),

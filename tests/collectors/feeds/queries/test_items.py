@@ -15,7 +15,7 @@ from collectors.feeds.stored_items import ALL_STATES, NOON, add_feed, add_item
 from support.factories import add_job, add_worker, create_run, take_lead
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemState, ItemStatus
 from tsuzuki.collectors.feeds.queries import item_moves, items
-from tsuzuki.collectors.feeds.queries.items import Item
+from tsuzuki.collectors.feeds.queries.items import StoredItem
 from tsuzuki.collectors.feeds.tables import WaitingState, item_details, waiting_items
 from tsuzuki.collectors.feeds.tables import items as items_table
 from tsuzuki.model.run import RunRef
@@ -43,7 +43,7 @@ def drawn(connection: Connection, feed_ids: list[int]) -> list[int]:
     return found
 
 
-def take(connection: Connection, feed_id: int) -> Item:
+def take(connection: Connection, feed_id: int) -> StoredItem:
     item = items.draw(connection, feed_ids=[feed_id], run_id=RUN)
     assert item is not None
     return item
@@ -251,7 +251,7 @@ def test_a_deferred_item_gets_its_reason_and_counts_and_over_the_limit_is_given_
         assert (waiting["is_pending"], waiting["held_by_run"]) == (False, None)
 
 
-def defer(connection: Connection, item: Item, reason: ItemReason) -> None:
+def defer(connection: Connection, item: StoredItem, reason: ItemReason) -> None:
     item_moves.defer(
         connection,
         item,
@@ -263,7 +263,7 @@ def defer(connection: Connection, item: Item, reason: ItemReason) -> None:
     )
 
 
-def stored(connection: Connection, item_id: int) -> tuple[Item, dict[str, Any] | None]:
+def stored(connection: Connection, item_id: int) -> tuple[StoredItem, dict[str, Any] | None]:
     item = items.get(connection, item_id)
     assert item is not None
     return item, waiting_of(connection, item_id)

@@ -11,20 +11,20 @@ import trafilatura
 from support.site_client import call, get
 from tsuzuki.collectors.feeds.sandbox.feed_site import (
     Article,
+    ArticlePage,
     Charset,
     Conditional,
     DateKind,
-    Delivery,
     Enclosure,
     EtagKind,
     Feed,
+    FeedDelivery,
     FeedSite,
     Format,
     Later,
-    Media,
-    Page,
+    MediaContent,
 )
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import StandInFault
 from tsuzuki.sandbox.server import StandIn
 
 FULL = Article(
@@ -37,7 +37,7 @@ FULL = Article(
     authors=("Ann Lee",),
     categories=("bridges", "trams"),
     enclosures=(Enclosure(url="{base}/bridge.pdf", length=7),),
-    media=(Media(url="{base}/bridge.png", title="Bridge", description="A white bridge"),),
+    media=(MediaContent(url="{base}/bridge.png", title="Bridge", description="A white bridge"),),
 )
 
 
@@ -114,7 +114,7 @@ def validators(server: StandIn) -> dict[str, str]:
 def test_an_unchanged_feed_is_304_by_etag_and_by_date(
     site: FeedSite, server: StandIn, etag: EtagKind
 ) -> None:
-    feed = site.add_feed(Feed(delivery=Delivery(etag=etag)), [FULL])
+    feed = site.add_feed(Feed(delivery=FeedDelivery(etag=etag)), [FULL])
     sent = validators(server)
     assert sent["If_None_Match"].startswith("W/") is (etag is EtagKind.WEAK)
     for name, value in sent.items():
@@ -134,19 +134,19 @@ def test_the_etag_decides_over_the_date(site: FeedSite, server: StandIn) -> None
 @pytest.mark.parametrize(
     ("delivery", "by_etag", "by_date", "after_change"),
     [
-        (Delivery(conditional=Conditional.ETAG_ONLY), 304, 200, 200),
-        (Delivery(conditional=Conditional.DATE_ONLY), 200, 304, 200),
-        (Delivery(conditional=Conditional.IGNORED), 200, 200, 200),
-        (Delivery(conditional=Conditional.ALWAYS_304), 304, 304, 304),
-        (Delivery(etag=EtagKind.FROZEN), 304, 304, 304),
-        (Delivery(last_modified=DateKind.ODD_FORMAT), 304, 304, 200),
+        (FeedDelivery(conditional=Conditional.ETAG_ONLY), 304, 200, 200),
+        (FeedDelivery(conditional=Conditional.DATE_ONLY), 200, 304, 200),
+        (FeedDelivery(conditional=Conditional.IGNORED), 200, 200, 200),
+        (FeedDelivery(conditional=Conditional.ALWAYS_304), 304, 304, 304),
+        (FeedDelivery(etag=EtagKind.FROZEN), 304, 304, 304),
+        (FeedDelivery(last_modified=DateKind.ODD_FORMAT), 304, 304, 200),
     ],
     ids=str,
 )
 def test_servers_that_look_at_one_condition_or_lie(
     site: FeedSite,
     server: StandIn,
-    delivery: Delivery,
+    delivery: FeedDelivery,
     by_etag: int,
     by_date: int,
     after_change: int,
@@ -160,7 +160,7 @@ def test_servers_that_look_at_one_condition_or_lie(
 
 
 def test_a_date_of_the_wrong_zone_hides_a_change(site: FeedSite, server: StandIn) -> None:
-    delivery = Delivery(etag=EtagKind.ABSENT, last_modified=DateKind.WRONG_ZONE)
+    delivery = FeedDelivery(etag=EtagKind.ABSENT, last_modified=DateKind.WRONG_ZONE)
     feed = site.add_feed(Feed(delivery=delivery), [FULL])
     since = get(server, feed.path).headers["Last-Modified"]
     site.add_article(feed, Article(title="new"))
@@ -216,10 +216,10 @@ def test_a_removed_article_is_gone(site: FeedSite, server: StandIn) -> None:
 
 
 def test_a_retry_after_and_a_required_header(site: FeedSite, server: StandIn) -> None:
-    feed = site.add_feed(Feed(delivery=Delivery(status=503, retry_after="120")))
+    feed = site.add_feed(Feed(delivery=FeedDelivery(status=503, retry_after="120")))
     answer = get(server, feed.path)
     assert (answer.status, answer.headers["Retry-After"]) == (503, "120")
-    site.edit_feed(feed, delivery=Delivery(required={"User-Agent": "reader/*"}))
+    site.edit_feed(feed, delivery=FeedDelivery(required={"User-Agent": "reader/*"}))
     assert get(server, feed.path).status == 403
     assert get(server, feed.path, User_Agent="reader/1").status == 200
     assert server.count(feed.path) == 3
@@ -227,12 +227,12 @@ def test_a_retry_after_and_a_required_header(site: FeedSite, server: StandIn) ->
 
 def test_faults_of_the_kit_work_here_too(site: FeedSite, server: StandIn) -> None:
     site.add_feed(Feed())
-    server.faults.add(Fault(path="/feed.xml", status=502))
+    server.faults.add(StandInFault(path="/feed.xml", status=502))
     assert [get(server, "/feed.xml").status for _ in range(2)] == [502, 200]
 
 
 def test_a_page_may_be_any_bytes(site: FeedSite, server: StandIn) -> None:
-    page = Page(body=b"%PDF-", content_type="application/pdf")
+    page = ArticlePage(body=b"%PDF-", content_type="application/pdf")
     site.add_feed(Feed(), [Article(page=page)])
     answer = get(server, "/articles/1")
     assert (answer.body, answer.headers["Content-Type"]) == (b"%PDF-", "application/pdf")
@@ -280,9 +280,9 @@ def test_a_refused_change_leaves_the_site_as_it_was(site: FeedSite, server: Stan
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: Delivery(status=99),
-        lambda: Delivery(chunk_bytes=0),
-        lambda: Delivery(pause_seconds=-1),
+        lambda: FeedDelivery(status=99),
+        lambda: FeedDelivery(chunk_bytes=0),
+        lambda: FeedDelivery(pause_seconds=-1),
         lambda: Charset(codec="klingon"),
     ],
 )

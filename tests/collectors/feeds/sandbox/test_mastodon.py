@@ -12,7 +12,7 @@ from hypothesis import given, strategies
 from mastodon import Mastodon as Client
 from mastodon import errors
 
-from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN, Mastodon, Settings, mastodon
+from tsuzuki.collectors.feeds.sandbox.mastodon import TOKEN, Mastodon, MastodonSettings, mastodon
 from tsuzuki.collectors.feeds.sandbox.mastodon.text import status_length
 from tsuzuki.model.clock import ManualClock
 from tsuzuki.sandbox.server import StandIn
@@ -351,5 +351,5 @@ def test_what_is_no_setting_is_told_and_changes_nothing(
         call(server, "PATCH", "/_sandbox/settings", body)
     with caught.value as answer:
         assert "max_characters" in json.load(answer)["message"]
-    assert application.settings == Settings()
+    assert application.settings == MastodonSettings()
     assert not application.account.suspended

@@ -6,7 +6,7 @@ import pytest
 
 from collectors.feeds.feeds_fixture import FeedsFixture
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.faults import StandInFault
 
 GIVEN_UP = (ItemStatus.PROCESSED, ItemReason.RETRY_LIMIT_EXCEEDED, 1)
 
@@ -17,7 +17,9 @@ def test_a_refused_post_of_an_item_that_was_given_up_is_sent_again_when_a_person
 ) -> None:
     feeds_fixture.options = {"retry_limit": 0}
     feeds_fixture.feed = feed
-    feeds_fixture.mastodon_server.faults.add(Fault(path="*/statuses", method="POST", status=422))
+    feeds_fixture.mastodon_server.faults.add(
+        StandInFault(path="*/statuses", method="POST", status=422)
+    )
     feeds_fixture.add()
     feeds_fixture.work()
     if feed:

@@ -12,13 +12,13 @@ from collectors.feeds.feeds_fixture import FeedsFixture
 from support.moving_clock import MovingClock
 from tsuzuki.collectors.feeds.options import FeedsSection
 from tsuzuki.collectors.feeds.queries import items
-from tsuzuki.collectors.feeds.sandbox.feed_site import Article, Page
+from tsuzuki.collectors.feeds.sandbox.feed_site import Article, ArticlePage
 from tsuzuki.collectors.feeds.service import FeedsService
 from tsuzuki.config import Configuration
 from tsuzuki.model.errors import ConfigurationError, Conflict
 from tsuzuki.model.states import RunState
 from tsuzuki.sandbox.exchange import Response
-from tsuzuki.sandbox.faults import Fault, FaultKind
+from tsuzuki.sandbox.faults import StandInFault, StandInFaultKind
 from tsuzuki.sandbox.server import StandIn
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.liveness import Liveness
@@ -128,7 +128,7 @@ def test_a_person_settles_a_post_whose_outcome_is_not_known(
     feeds_fixture: FeedsFixture, *, was_sent: bool
 ) -> None:
     with webhook_receiver(feeds_fixture) as receiver:
-        receiver.faults.add(Fault(kind=FaultKind.RESET))
+        receiver.faults.add(StandInFault(kind=StandInFaultKind.RESET))
         feeds_fixture.add()
         feeds_fixture.work()
         decisions = service(feeds_fixture).items
@@ -159,7 +159,7 @@ def test_a_person_settles_a_change_whose_outcome_is_not_known(
         article = feeds_fixture.add()
         feeds_fixture.work()
         change_article(feeds_fixture, article, "second")
-        receiver.faults.add(Fault(kind=FaultKind.RESET))
+        receiver.faults.add(StandInFault(kind=StandInFaultKind.RESET))
         feeds_fixture.work()
         assert f"It is not known whether its {on_change} arrived" in told(feeds_fixture)
         assert "feeds approve 1 --was-sent\ntsuzuki feeds approve 1 --send-again" in told(
@@ -184,7 +184,7 @@ def test_a_change_names_the_post_that_a_person_said_was_sent(feeds_fixture: Feed
     with webhook_receiver(feeds_fixture) as receiver:
         feeds_fixture.feed = {"on_change": "edit"}
         article = feeds_fixture.add()
-        receiver.faults.add(Fault(kind=FaultKind.RESET))
+        receiver.faults.add(StandInFault(kind=StandInFaultKind.RESET))
         feeds_fixture.work()
         service(feeds_fixture).items.settle(["1"], was_sent=True)
         change_article(feeds_fixture, article, "second")
@@ -196,7 +196,7 @@ def test_a_change_names_the_post_that_a_person_said_was_sent(feeds_fixture: Feed
 def change_article(fixture: FeedsFixture, article: Article, word: str) -> None:
     fixture.database.clock.advance(60)
     text = f"The {word} text of it. Many people came to see it, and the mayor was there too."
-    page = Page(body=text.encode(), content_type="text/plain")
+    page = ArticlePage(body=text.encode(), content_type="text/plain")
     fixture.site.edit_article(article, summary=word, page=page)
 
 

@@ -212,7 +212,7 @@ def _not_applied(name: str) -> TsuzukiError:
     )
 
 
-class StartForm(BaseModel):
+class StartBooksForm(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     what: str = Field(pattern="^(collect|mail)$")
@@ -238,7 +238,7 @@ def confirm_start(context: Page, name: JobName, what: str = "collect") -> StartV
 
 
 @screen.form("/books/jobs/{name}/start", right=Right.COLLECTORS_OPERATE)
-def start(context: Page, name: JobName, form: Annotated[StartForm, Form()]) -> Response:
+def start(context: Page, name: JobName, form: Annotated[StartBooksForm, Form()]) -> Response:
     books_service(context).require_job(name)
     arguments = {"collect": False} if form.what == "mail" else {}
     run_id = context.application.runs.submit(

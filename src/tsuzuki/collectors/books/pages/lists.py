@@ -91,7 +91,7 @@ def mails_page(context: Page, query: Annotated[CursorQuery, Query()]) -> MailsVi
     return MailsView(mails=page.items, next_cursor=page.next_cursor, filters=page.filters)
 
 
-class MailView(Model):
+class MailPage(Model):
     """A mail and what was in it; `problem` says why it could not be decided."""
 
     mail: MailOut
@@ -102,14 +102,14 @@ class MailView(Model):
 @screen.page(
     "/books/mails/{mail_id:int}", right=Right.COLLECTORS_READ, template="screens/books_mail.html"
 )
-def mail_page(context: Page, mail_id: MailId) -> MailView:
+def mail_page(context: Page, mail_id: MailId) -> MailPage:
     return _mail_view(context, mail_id)
 
 
-def _mail_view(context: PageContext, mail_id: int, problem: Problem | None = None) -> MailView:
+def _mail_view(context: PageContext, mail_id: int, problem: Problem | None = None) -> MailPage:
     service = books_service(context)
     view = service.mail(mail_id)
-    return MailView(
+    return MailPage(
         mail=MailOut.model_validate(context.mask(view.as_dict())),
         books=[BookOut.model_validate(book._asdict()) for book in service.delivered(mail_id)],
         problem=problem,
@@ -127,7 +127,7 @@ class DecideForm(BaseModel):
     right=Right.COLLECTORS_OPERATE,
     template="screens/books_decide.html",
 )
-def confirm_decision(context: Page, mail_id: MailId) -> MailView:
+def confirm_decision(context: Page, mail_id: MailId) -> MailPage:
     return _mail_view(context, mail_id)
 
 

@@ -157,6 +157,17 @@ def _add_search(dialect: Dialect) -> Any:
     )
 
 
+def get_list_options(
+    connection: Connection, job_name: str, query_set_hash: str
+) -> Mapping[str, Any] | None:
+    """The options that shaped the list that the cursor counts in; None for an unknown search."""
+    where = {"job": job_name, "hash": query_set_hash}
+    known: Mapping[str, Any] | None = execute(
+        connection, _SELECT_OPTIONS, where
+    ).scalar_one_or_none()
+    return known
+
+
 def set_list_options(
     connection: Connection, job_name: str, query_set_hash: str, list_options: Mapping[str, Any]
 ) -> None:

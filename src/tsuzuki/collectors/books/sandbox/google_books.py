@@ -6,7 +6,7 @@
 
 Its manners are those that hurt: `totalItems` may wander from answer to answer, a page may be shorter than
 asked for, the same volume may come on two pages, and an empty page has no `items` at all. Limits per
-minute and per day are kept if they are given; `limit_error` is what they answer, also for a `Fault`.
+minute and per day are kept if they are given; `limit_error` is what they answer, also for a `StandInFault`.
 """
 
 import json
@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tsuzuki.sandbox.exchange import Request, Response, Route, Router, json_response
-from tsuzuki.sandbox.faults import Fault
+from tsuzuki.sandbox.exchange import Response, Route, Router, StandInRequest, json_response
+from tsuzuki.sandbox.faults import StandInFault
 from tsuzuki.sandbox.stand_in_kind import StandInContext
 
 PATH = "/books/v1/volumes"
@@ -85,7 +85,7 @@ class GoogleBooks:
         self._found: dict[tuple[str, ...], list[Volume]] = {}
         self._router = Router([Route("GET", PATH, self._list)], otherwise=_not_found)
 
-    def __call__(self, request: Request) -> Response:
+    def __call__(self, request: StandInRequest) -> Response:
         return self._router(request)
 
     def new_minute(self) -> None:
@@ -96,7 +96,7 @@ class GoogleBooks:
         with self._lock:
             self._minute = self._day = 0
 
-    def _list(self, request: Request) -> Response:
+    def _list(self, request: StandInRequest) -> Response:
         wrong = self._invalid_parameter(request.query)
         if wrong is not None:
             return wrong
@@ -206,10 +206,10 @@ def old_limit_error(reason: str, message: str) -> dict[str, Any]:
     return _error(403, message, reason, domain="usageLimits")
 
 
-def error_fault(document: Mapping[str, Any], **fault: Any) -> Fault:
+def error_fault(document: Mapping[str, Any], **fault: Any) -> StandInFault:
     """A fault that answers with one of these errors."""
     code = int(document["error"]["code"])
-    return Fault(status=code, body=json.dumps(document), **fault)
+    return StandInFault(status=code, body=json.dumps(document), **fault)
 
 
 def _error(code: int, message: str, reason: str, *, domain: str = "global") -> dict[str, Any]:
@@ -236,7 +236,7 @@ def _error_response(document: Mapping[str, Any], *, status: int) -> Response:
     return json_response(document, status=status)
 
 
-def _not_found(_request: Request) -> Response:
+def _not_found(_request: StandInRequest) -> Response:
     return _error_response(_error(404, "Not Found", "notFound"), status=404)
 
 

@@ -22,7 +22,7 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 from tsuzuki.sandbox.stand_in_kind import StandInContext
 
 
-class Step(StrEnum):
+class SmtpStep(StrEnum):
     """Where in its conversation the server fails, once."""
 
     RECIPIENT = "recipient"
@@ -63,11 +63,11 @@ class MailServer:
         self.taken_reply = "250 taken"
         """What a message that was taken is answered with. Any reply with a first digit of 2 means that."""
 
-        self._failing: Step | None = None
+        self._failing: SmtpStep | None = None
         self._released = threading.Event()
         self._controller = Controller(self, hostname=host, port=self.port)
 
-    def fail_at(self, step: Step) -> None:
+    def fail_at(self, step: SmtpStep) -> None:
         """Fail at the next message that comes so far."""
         self._failing = step
 
@@ -103,7 +103,7 @@ class MailServer:
         self, server: SMTP, _session: Session, envelope: Envelope, address: str, _options: Any
     ) -> str:
         await server.loop.run_in_executor(None, self.when_recipient_named)
-        if self._fails(Step.RECIPIENT):
+        if self._fails(SmtpStep.RECIPIENT):
             return "550 no such user here"
         envelope.rcpt_tos.append(address)
         return "250 OK"
@@ -111,23 +111,23 @@ class MailServer:
     async def handle_DATA(  # noqa: N802 -- aiosmtpd's name
         self, server: SMTP, _session: Session, envelope: Envelope
     ) -> str:
-        if self._fails(Step.DATA_LATER):
+        if self._fails(SmtpStep.DATA_LATER):
             return "451 try again later"
-        if self._fails(Step.DATA_NEVER):
+        if self._fails(SmtpStep.DATA_NEVER):
             return "554 not this one"
         message = message_from_bytes(envelope.original_content or b"", policy=default)
         self.messages.append(message)
         self.taken.set()
         await server.loop.run_in_executor(None, self.when_taken, message)
-        if self._fails(Step.ANSWER) and server.transport is not None:
+        if self._fails(SmtpStep.ANSWER) and server.transport is not None:
             server.transport.close()
-        if self._fails(Step.GARBAGE):
+        if self._fails(SmtpStep.GARBAGE):
             return "<html>Bad Gateway</html>"
-        if self._fails(Step.HANG):
+        if self._fails(SmtpStep.HANG):
             await server.loop.run_in_executor(None, self._released.wait)
         return self.taken_reply
 
-    def _fails(self, step: Step) -> bool:
+    def _fails(self, step: SmtpStep) -> bool:
         is_due = self._failing is step
         if is_due:
             self._failing = None

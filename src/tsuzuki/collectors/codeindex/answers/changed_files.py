@@ -36,7 +36,7 @@ class TreeChanges:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Walk:
+class TreeWalk:
     """A whole tree beside the index: the files that the index may not have as they are are `suspects`."""
 
     scan: Scan
@@ -50,16 +50,16 @@ def tree_changes(files: FreshFiles) -> TreeChanges:
     return changes_of_walk(files, walk_tree(files))
 
 
-def walk_tree(files: FreshFiles) -> Walk:
+def walk_tree(files: FreshFiles) -> TreeWalk:
     listing = GitListing(files.root)  # while the index is read
     known = stored_files.known_files(files.connection) if files.connection else {}
     scan = scan_tree(files.root, listing=listing)
     readable = [file for file in scan.files if file.problem is None]
     suspects = suspects_of(readable, known) if files.connection else []
-    return Walk(scan=scan, readable=readable, suspects=suspects, known=known)
+    return TreeWalk(scan=scan, readable=readable, suspects=suspects, known=known)
 
 
-def changes_of_walk(files: FreshFiles, walk: Walk) -> TreeChanges:
+def changes_of_walk(files: FreshFiles, walk: TreeWalk) -> TreeChanges:
     found = TreeChanges(
         scanned=dict.fromkeys(file.path for file in walk.readable),
         listed=walk.scan.listed,

@@ -30,7 +30,7 @@ _CLOCK = SystemClock()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reference:
+class ReferenceLine:
     """A use of a name, with its line."""
 
     path: str
@@ -68,7 +68,7 @@ class ReferenceQuery:
 class FoundReferences:
     """The uses that were found, by path and line."""
 
-    uses: list[Reference]
+    uses: list[ReferenceLine]
     files_left_out: int = 0
     """Files that may use the name and were not looked at, because there was no time left."""
 
@@ -95,7 +95,7 @@ def find_references(
     families = {family_of(symbol.language) for symbol in query.targets or definitions}
     wanted = [path for path in paths if query.path_filter(path)]
     deadline = clock.monotonic() + SECONDS_MAX
-    uses: list[Reference] = []
+    uses: list[ReferenceLine] = []
     for number, path in enumerate(wanted):
         if clock.monotonic() > deadline:
             return FoundReferences(uses=uses, files_left_out=len(wanted) - number)
@@ -107,7 +107,7 @@ def find_references(
 
 def _uses_in(
     file: FreshFile, query: ReferenceQuery, trees: SyntaxTrees, resolver: "Resolver"
-) -> list[Reference]:
+) -> list[ReferenceLine]:
     return [
         reference
         for site in trees.sites(file, query.name)
@@ -139,7 +139,7 @@ class Resolver:
 
     def reference(
         self, file: FreshFile, site: Site, targets: frozenset[Symbol]
-    ) -> Reference | None:
+    ) -> ReferenceLine | None:
         """The use with its confidence; None if it is the definition itself or means none of the targets."""
         if (site.path, site.line, site.column) in self._places:
             return None
@@ -147,7 +147,7 @@ class Resolver:
         confidence, symbols = self._resolve(file, site, known)
         if targets and symbols and targets.isdisjoint(symbols):
             return None
-        return Reference(
+        return ReferenceLine(
             path=site.path,
             line=site.line,
             column=site.column,

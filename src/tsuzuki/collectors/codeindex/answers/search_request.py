@@ -13,7 +13,7 @@ from tsuzuki.model.suggestion import did_you_mean
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search:
+class IndexSearch:
     """What to look for: definitions by name, lines by text, or both. A kind or a language asks for names only."""
 
     text: str
@@ -50,7 +50,7 @@ class Search:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class FoundSymbols:
     """Definitions by name, then lines by text."""
 
     names: SearchResult | None

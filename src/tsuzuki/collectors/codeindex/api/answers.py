@@ -147,7 +147,7 @@ class OutlineOut(Model):
     has_more: bool
 
 
-class MapFile(Model):
+class MapFileOut(Model):
     """A file, its share of all uses, and its most used definitions."""
 
     path: str
@@ -157,7 +157,7 @@ class MapFile(Model):
 
 class MapOut(Model):
     index: IndexOut
-    items: list[MapFile]
+    items: list[MapFileOut]
 
 
 class SearchQuery(TreeQuery):
@@ -319,5 +319,5 @@ def code_map(context: Context, query: Annotated[MapQuery, Query()]) -> MapOut:
     answer = _answers(context, query).map(focus=query.focus, limit=query.limit)
     return MapOut(
         index=_index_out(context, answer.index),
-        items=[MapFile.model_validate(shown(context, file.as_dict())) for file in answer.value],
+        items=[MapFileOut.model_validate(shown(context, file.as_dict())) for file in answer.value],
     )

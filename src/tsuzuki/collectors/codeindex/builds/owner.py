@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tsuzuki.collectors.codeindex.builds.job import BuildJob, BuildStatus
 from tsuzuki.collectors.codeindex.moments import iso
-from tsuzuki.collectors.codeindex.queries.builds import Owner, StoredBuild
+from tsuzuki.collectors.codeindex.queries.builds import BuildOwner, StoredBuild
 
 HEARTBEAT_SECONDS_MAX = 60.0
 """An owner that was silent for longer is taken over, even if its process is there: its token fences it."""
@@ -16,9 +16,9 @@ HEARTBEAT_SECONDS_MAX = 60.0
 _ours: set[str] = set()
 
 
-def this_process() -> Owner:
+def this_process() -> BuildOwner:
     pid = os.getpid()
-    return Owner(pid=pid, start=_start_of(pid) or "", host=socket.gethostname())
+    return BuildOwner(pid=pid, start=_start_of(pid) or "", host=socket.gethostname())
 
 
 def hold(build_id: str) -> None:
@@ -52,7 +52,7 @@ def as_died(stored: StoredBuild) -> BuildJob:
     )
 
 
-def _is_running(owner: Owner) -> bool:
+def _is_running(owner: BuildOwner) -> bool:
     try:
         os.kill(owner.pid, 0)
     except ProcessLookupError:

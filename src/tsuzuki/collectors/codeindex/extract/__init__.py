@@ -6,13 +6,13 @@ from tsuzuki.collectors.codeindex.extract.symbols import (
     Definition,
     Extracted,
     ExtractionFailed,
-    Reference,
     ReferenceKind,
     ReferenceRow,
     SymbolKind,
+    SymbolReference,
     SymbolRow,
 )
-from tsuzuki.collectors.codeindex.extract.syntax import Occurrence, Step, Syntax
+from tsuzuki.collectors.codeindex.extract.syntax import Occurrence, Syntax, SyntaxStep
 from tsuzuki.collectors.codeindex.languages import LANGUAGES, Language, language_of
 
 __all__ = [
@@ -23,13 +23,13 @@ __all__ = [
     "ExtractionFailed",
     "Language",
     "Occurrence",
-    "Reference",
     "ReferenceKind",
     "ReferenceRow",
-    "Step",
     "SymbolKind",
+    "SymbolReference",
     "SymbolRow",
     "Syntax",
+    "SyntaxStep",
     "as_utf8",
     "extract",
     "language_of",

@@ -11,7 +11,7 @@ import re
 import tree_sitter
 
 from tsuzuki.collectors.codeindex.extract.names import CLEANED, clean_path
-from tsuzuki.collectors.codeindex.extract.nesting import Found
+from tsuzuki.collectors.codeindex.extract.nesting import FoundDefinition
 from tsuzuki.collectors.codeindex.extract.symbols import ReferenceKind, SymbolKind
 
 _DEFINITIONS = {
@@ -53,8 +53,8 @@ _VARIABLE = SymbolKind.VARIABLE
 
 def captured(
     text: bytes, matches: list[tuple[int, Captured]]
-) -> tuple[dict[int, Found], dict[int, Used]]:
-    found: dict[int, Found] = {}
+) -> tuple[dict[int, FoundDefinition], dict[int, Used]]:
+    found: dict[int, FoundDefinition] = {}
     used: dict[int, Used] = {}
     characters = text.decode("latin-1")  # each has the offset of its byte
     is_ascii = text.isascii()
@@ -87,7 +87,7 @@ def _as_written(characters: str) -> str:
     return characters.encode("latin-1").decode("utf-8", "replace")
 
 
-def _is_better(new: Found, known: Found) -> bool:
+def _is_better(new: FoundDefinition, known: FoundDefinition) -> bool:
     ranks = _DEFINITION_RANKS[new.kind], _DEFINITION_RANKS[known.kind]
     return ranks[0] > ranks[1] or (ranks[0] == ranks[1] and known.body < 0 <= new.body)
 
@@ -104,7 +104,7 @@ def _add_words(
             used[word.start()] = (READ_RANK, word[0].decode("latin-1"))
 
 
-def _found(characters: str, captures: Captured, *, is_ascii: bool) -> Found:
+def _found(characters: str, captures: Captured, *, is_ascii: bool) -> FoundDefinition:
     name = captures["name"][0]
     whole, body, container = name, None, ""
     kind, listed, cleaned = _DEFAULT
@@ -124,7 +124,7 @@ def _found(characters: str, captures: Captured, *, is_ascii: bool) -> Found:
     written = characters[start : name.end_byte]
     if not is_ascii:
         written = _as_written(written)
-    return Found(
+    return FoundDefinition(
         whole.start_byte,
         whole.end_byte,
         start,

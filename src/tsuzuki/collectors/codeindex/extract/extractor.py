@@ -15,7 +15,7 @@ from tsuzuki.collectors.codeindex.extract.captures import (
 from tsuzuki.collectors.codeindex.extract.encoding import as_utf8
 from tsuzuki.collectors.codeindex.extract.grammar import grammar_of, parsed
 from tsuzuki.collectors.codeindex.extract.headings import as_sections
-from tsuzuki.collectors.codeindex.extract.nesting import Nested, Scope, containers, nested
+from tsuzuki.collectors.codeindex.extract.nesting import DefinitionScope, Nested, containers, nested
 from tsuzuki.collectors.codeindex.extract.positions import Positions
 from tsuzuki.collectors.codeindex.extract.signatures import signature_of
 from tsuzuki.collectors.codeindex.extract.symbols import (
@@ -100,7 +100,7 @@ def _symbol_rows(
 
 
 def _reference_rows(
-    used: dict[int, Used], offsets: list[int], scopes: list[Scope], positions: Positions
+    used: dict[int, Used], offsets: list[int], scopes: list[DefinitionScope], positions: Positions
 ) -> Iterator[ReferenceRow]:
     container, container_end, following = "", 0, containers(scopes)
     for offset, (line, column) in zip(offsets, positions.places(offsets), strict=True):

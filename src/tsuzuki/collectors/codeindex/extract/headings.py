@@ -5,12 +5,12 @@ The grammar gives sections to `#` headings only; with underlined ones beside the
 
 from collections.abc import Iterable
 
-from tsuzuki.collectors.codeindex.extract.nesting import Found
+from tsuzuki.collectors.codeindex.extract.nesting import FoundDefinition
 
 
-def as_sections(text: bytes, headings: Iterable[Found]) -> list[Found]:
+def as_sections(text: bytes, headings: Iterable[FoundDefinition]) -> list[FoundDefinition]:
     ordered = sorted(headings, key=lambda heading: heading.start)
-    sections: list[Found] = []
+    sections: list[FoundDefinition] = []
     enclosing: list[tuple[int, int]] = []
     ends = [len(text)] * len(ordered)
     for number, heading in enumerate(ordered):
@@ -24,7 +24,7 @@ def as_sections(text: bytes, headings: Iterable[Found]) -> list[Found]:
     return sections
 
 
-def _level(text: bytes, heading: Found) -> int:
+def _level(text: bytes, heading: FoundDefinition) -> int:
     written = text[heading.start : heading.end].strip()
     marks = len(written) - len(written.lstrip(b"#"))
     return marks or (1 if written.endswith(b"=") else 2)

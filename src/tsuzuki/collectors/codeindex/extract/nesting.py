@@ -52,7 +52,7 @@ KEY_DEPTH_MAX = 5
 """Deeper keys are data."""
 
 
-class Found(NamedTuple):
+class FoundDefinition(NamedTuple):
     """A definition as the query gave it; `listed` is false for a scope that is not a definition of its own."""
 
     start: int
@@ -67,23 +67,23 @@ class Found(NamedTuple):
 
 
 class Nested(NamedTuple):
-    found: Found
+    found: FoundDefinition
     kind: SymbolKind
     container: str
 
 
-class Scope(NamedTuple):
+class DefinitionScope(NamedTuple):
     start: int
     end: int
     path: str
     kind: SymbolKind
 
 
-def nested(found: Iterable[Found]) -> tuple[list[Nested], list[Scope]]:
+def nested(found: Iterable[FoundDefinition]) -> tuple[list[Nested], list[DefinitionScope]]:
     """The definitions with their containers, in the order of the text, and the scopes they make."""
     definitions: list[Nested] = []
-    scopes: list[Scope] = []
-    stack: list[Scope] = []
+    scopes: list[DefinitionScope] = []
+    stack: list[DefinitionScope] = []
     values: set[tuple[str, str]] = set()
     for item in _outer_first(found):
         start, end, _, name, written_kind, written_container, body, listed = item
@@ -101,15 +101,15 @@ def nested(found: Iterable[Found]) -> tuple[list[Nested], list[Scope]]:
         if kind in LEAVES and not (kind is _TYPE and body >= 0):
             continue
         inner = clean_path(name) if kind is _NAMESPACE else name
-        scope = Scope(start, end, _joined(container, inner), kind)
+        scope = DefinitionScope(start, end, _joined(container, inner), kind)
         stack.append(scope)
         scopes.append(scope)
     return definitions, scopes
 
 
-def containers(scopes: Iterable[Scope]) -> Iterator[tuple[int, str]]:
+def containers(scopes: Iterable[DefinitionScope]) -> Iterator[tuple[int, str]]:
     """The text in pieces, each with the path of its innermost scope: where a piece ends, and the path."""
-    stack: list[Scope] = []
+    stack: list[DefinitionScope] = []
     for scope in scopes:
         while stack and stack[-1].end <= scope.start:
             yield stack[-1].end, stack.pop().path
@@ -120,7 +120,7 @@ def containers(scopes: Iterable[Scope]) -> Iterator[tuple[int, str]]:
     yield sys.maxsize, ""
 
 
-def _outer_first(found: Iterable[Found]) -> list[Found]:
+def _outer_first(found: Iterable[FoundDefinition]) -> list[FoundDefinition]:
     """By start, the longest first, then by the name. Each sort keeps the order of what is equal; three of them are
     faster than one with a key that is made for each item."""
     ordered = sorted(found, key=itemgetter(2))
@@ -129,7 +129,7 @@ def _outer_first(found: Iterable[Found]) -> list[Found]:
     return ordered
 
 
-def _enclosing(item: Found, parent: Scope | None) -> str:
+def _enclosing(item: FoundDefinition, parent: DefinitionScope | None) -> str:
     """A property among the parameters of a constructor belongs to the class."""
     if parent is None:
         return ""
@@ -143,7 +143,10 @@ def _joined(outer: str, inner: str) -> str:
 
 
 def _is_left_out(
-    item: Found, parent: Scope | None, container: str, values: set[tuple[str, str]]
+    item: FoundDefinition,
+    parent: DefinitionScope | None,
+    container: str,
+    values: set[tuple[str, str]],
 ) -> bool:
     """True for a local variable, a key deep in data, and a name that its container has already."""
     if item.kind is _KEY and container.count("/") + 1 >= KEY_DEPTH_MAX:
@@ -157,7 +160,7 @@ def _is_left_out(
     return known
 
 
-def _kind(item: Found, parent: Scope | None) -> SymbolKind:
+def _kind(item: FoundDefinition, parent: DefinitionScope | None) -> SymbolKind:
     kind = item.kind
     if kind is not _FUNCTION and kind is not _VARIABLE:
         return kind

@@ -2,7 +2,7 @@
 
 import re
 
-from tsuzuki.collectors.codeindex.extract.nesting import VALUES, Found
+from tsuzuki.collectors.codeindex.extract.nesting import VALUES, FoundDefinition
 from tsuzuki.collectors.codeindex.extract.symbols import SIGNATURE_CHARACTERS_MAX, SymbolKind
 
 _BYTES_MAX = 4 * SIGNATURE_CHARACTERS_MAX
@@ -19,7 +19,7 @@ _FIRST_LINE_ONLY = VALUES | {
 _COMMENTS_BEFORE_BODY = re.compile(rb":\s*(?:#[^\n]*\s*)+$")
 
 
-def signature_of(text: bytes, found: Found) -> str:
+def signature_of(text: bytes, found: FoundDefinition) -> str:
     start, end, _, _, kind, _, body, _ = found
     if body >= 0:
         head = text[start : min(body if body > start else end, start + _BYTES_MAX)]

@@ -64,7 +64,7 @@ class Definition(NamedTuple):
     doc: str
 
 
-class Reference(NamedTuple):
+class SymbolReference(NamedTuple):
     name: str
     kind: ReferenceKind
     line: int
@@ -76,7 +76,7 @@ SymbolRow: TypeAlias = tuple[str, str, str, int, int, int, str, str]
 """The fields of a `Definition`, the kind as plain text."""
 
 ReferenceRow: TypeAlias = tuple[str, str, int, int, str]
-"""The fields of a `Reference`, the kind as plain text."""
+"""The fields of a `SymbolReference`, the kind as plain text."""
 
 
 class Extracted(NamedTuple):
@@ -92,8 +92,10 @@ class Extracted(NamedTuple):
         return [Definition(row[0], SymbolKind(row[1]), *row[2:]) for row in self.symbol_rows]
 
     @property
-    def references(self) -> list[Reference]:
-        return [Reference(row[0], ReferenceKind(row[1]), *row[2:]) for row in self.reference_rows]
+    def references(self) -> list[SymbolReference]:
+        return [
+            SymbolReference(row[0], ReferenceKind(row[1]), *row[2:]) for row in self.reference_rows
+        ]
 
 
 class ExtractionFailed(Exception):

@@ -18,9 +18,9 @@ from tsuzuki.collectors.codeindex.extract.captures import (
     captured,
 )
 from tsuzuki.collectors.codeindex.extract.grammar import grammar_of, parsed
-from tsuzuki.collectors.codeindex.extract.nesting import Nested, Scope, containers, nested
+from tsuzuki.collectors.codeindex.extract.nesting import DefinitionScope, Nested, containers, nested
 from tsuzuki.collectors.codeindex.extract.positions import Positions
-from tsuzuki.collectors.codeindex.extract.symbols import Reference, ReferenceKind
+from tsuzuki.collectors.codeindex.extract.symbols import ReferenceKind, SymbolReference
 from tsuzuki.collectors.codeindex.languages import LANGUAGES
 from tsuzuki.model.clock import Clock
 
@@ -28,7 +28,7 @@ _TEXT = re.compile(r"comment|string|text|fragment|content|regex|char|escape|lite
 """Kinds of leaves that hold no name."""
 
 
-class Step(NamedTuple):
+class SyntaxStep(NamedTuple):
     """A node on the way to a leaf, and the field that it is of the node before."""
 
     node: tree_sitter.Node
@@ -39,7 +39,7 @@ class Occurrence(NamedTuple):
     """A place in the text that has a name, with the nodes around it, the outermost first."""
 
     start: int
-    path: tuple[Step, ...]
+    path: tuple[SyntaxStep, ...]
 
     @property
     def node(self) -> tree_sitter.Node:
@@ -73,15 +73,15 @@ class Syntax:
         before = self.positions.line_text(line).decode("utf-8", "replace")[:column]
         return self.positions.line_start(line) + len(before.encode())
 
-    def path_to(self, start: int) -> tuple[Step, ...]:
+    def path_to(self, start: int) -> tuple[SyntaxStep, ...]:
         """The nodes around a byte, the outermost first."""
         cursor = self.root.walk()
-        path = [Step(self.root, None)]
+        path = [SyntaxStep(self.root, None)]
         while cursor.goto_first_child_for_byte(start) is not None:
             node = cursor.node
             if node is None or node.start_byte > start:
                 break
-            path.append(Step(node, cursor.field_name))
+            path.append(SyntaxStep(node, cursor.field_name))
         return tuple(path)
 
     def occurrences(self, name: str) -> list[Occurrence]:
@@ -104,7 +104,7 @@ class Syntax:
                 found.append(Occurrence(match.start(), path))
         return found
 
-    def uses(self, name: str) -> list[Reference]:
+    def uses(self, name: str) -> list[SymbolReference]:
         """Every use of the name: its occurrences, and what the tags query takes for a use, but no definition."""
         used: dict[int, Used] = {one.start: (READ_RANK, name) for one in self.occurrences(name)}
         used |= {at: use for at, use in self._used.items() if use[1].strip("<>") == name}
@@ -118,8 +118,8 @@ class Syntax:
             while offset >= container_end:
                 container_end, container = next(following)
             kind = ReferenceKind(REFERENCE_RANKS[used[offset][0]])
-            uses.append(Reference(name, kind, line, column, container))
+            uses.append(SymbolReference(name, kind, line, column, container))
         return uses
 
     _definitions: list[Nested]
-    _scopes: list[Scope]
+    _scopes: list[DefinitionScope]

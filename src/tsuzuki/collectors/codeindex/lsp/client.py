@@ -35,7 +35,7 @@ class RequestRefused(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Document:
+class OpenDocument:
     """A file as it is shown to the server."""
 
     path: Path
@@ -83,7 +83,7 @@ class LspClient:
         self.position_encoding = encoding
         self._notify("initialized", {})
 
-    def document_symbols(self, document: Document) -> Any:
+    def document_symbols(self, document: OpenDocument) -> Any:
         """The server's answer as it came. Raises `RequestRefused`, or `ServerFailed`."""
         uri = document.path.as_uri()
         opened = {

@@ -61,21 +61,21 @@ class InvalidAnswer(Exception):
     """The answer is not what the protocol allows, or speaks of places that the file does not have."""
 
 
-class Place(NamedTuple):
+class SymbolPlace(NamedTuple):
     """Line and column from 0, the column in characters."""
 
     line: int
     column: int
 
 
-class Item(NamedTuple):
+class SymbolItem(NamedTuple):
     """One symbol of an answer."""
 
     name: str
     kind: int
-    start: Place
-    end: Place
-    name_start: Place
+    start: SymbolPlace
+    end: SymbolPlace
+    name_start: SymbolPlace
     container: str
 
 
@@ -117,7 +117,7 @@ class _Reader:
         self._lines = lines
         self._encoding = encoding
 
-    def nested(self, symbols: list[Any], container: str, depth: int) -> Iterator[Item]:
+    def nested(self, symbols: list[Any], container: str, depth: int) -> Iterator[SymbolItem]:
         if depth > DEPTH_MAX:
             raise InvalidAnswer(f"its answer is nested over {DEPTH_MAX} deep")
         for symbol in symbols:
@@ -127,22 +127,22 @@ class _Reader:
             name, kind = fields["name"], fields["kind"]
             if not start <= name_start <= end:
                 raise InvalidAnswer(f"the name of {name!r} is outside of it")
-            yield Item(name, kind, start, end, name_start, container)
+            yield SymbolItem(name, kind, start, end, name_start, container)
             children = fields.get("children") or []
             if not isinstance(children, list):
                 raise InvalidAnswer(f"the children of {name!r} are no list")
             yield from self.nested(children, joined(container, name), depth + 1)
 
-    def flat(self, symbols: list[Any]) -> Iterator[Item]:
+    def flat(self, symbols: list[Any]) -> Iterator[SymbolItem]:
         for symbol in symbols:
             fields = _fields(symbol)
             location = fields.get("location")
             start, end = self._range(location.get("range") if isinstance(location, dict) else None)
             name = fields["name"]
             column = self._lines[start.line].find(name, start.column)
-            name_start = Place(start.line, column if column >= 0 else start.column)
+            name_start = SymbolPlace(start.line, column if column >= 0 else start.column)
             container = fields.get("containerName")
-            yield Item(
+            yield SymbolItem(
                 name,
                 fields["kind"],
                 start,
@@ -151,7 +151,7 @@ class _Reader:
                 container if isinstance(container, str) else "",
             )
 
-    def _range(self, value: Any) -> tuple[Place, Place]:
+    def _range(self, value: Any) -> tuple[SymbolPlace, SymbolPlace]:
         if not isinstance(value, dict):
             raise InvalidAnswer("a symbol has no range")
         start, end = self._place(value.get("start")), self._place(value.get("end"))
@@ -159,18 +159,18 @@ class _Reader:
             raise InvalidAnswer(f"a range ends before it starts, in line {start.line + 1}")
         return start, end
 
-    def _place(self, value: Any) -> Place:
+    def _place(self, value: Any) -> SymbolPlace:
         line = value.get("line") if isinstance(value, dict) else None
         units = value.get("character") if isinstance(value, dict) else None
         if type(line) is not int or type(units) is not int or line < 0 or units < 0:
             raise InvalidAnswer("a range without lines and columns")
         if line == len(self._lines) and units == 0:  # the end of a text that ends with a line
-            return Place(line - 1, len(self._lines[-1]))
+            return SymbolPlace(line - 1, len(self._lines[-1]))
         if line >= len(self._lines):
             raise InvalidAnswer(
                 f"it speaks of line {line + 1} of a file of {len(self._lines)} lines"
             )
-        return Place(line, column_of(self._lines[line], units, self._encoding))
+        return SymbolPlace(line, column_of(self._lines[line], units, self._encoding))
 
 
 def column_of(line: str, units: int, encoding: str) -> int:
@@ -193,14 +193,14 @@ def _fields(symbol: Any) -> Mapping[str, Any]:
     return {**symbol, "name": name.strip()}
 
 
-def _written(place: Place) -> tuple[int, int]:
+def _written(place: SymbolPlace) -> tuple[int, int]:
     """A place as the index has it: lines count from 1."""
     return place.line + 1, place.column
 
 
-def _nested_flat(items: list[Item]) -> Iterator[Item]:
+def _nested_flat(items: list[SymbolItem]) -> Iterator[SymbolItem]:
     """A flat answer with the containers that the ranges show. Where they show none, the server's own is used."""
-    open_items: list[tuple[Item, str]] = []
+    open_items: list[tuple[SymbolItem, str]] = []
     for item in sorted(items, key=lambda one: (one.start, (-one.end.line, -one.end.column))):
         while open_items and not _holds(open_items[-1][0], item):
             open_items.pop()
@@ -209,7 +209,7 @@ def _nested_flat(items: list[Item]) -> Iterator[Item]:
         open_items.append((item, joined(container, item.name)))
 
 
-def _holds(outer: Item, inner: Item) -> bool:
+def _holds(outer: SymbolItem, inner: SymbolItem) -> bool:
     return outer.start <= inner.start and inner.end <= outer.end and outer[2:4] != inner[2:4]
 
 
@@ -245,7 +245,7 @@ class _Rows:
         self._kinds: dict[str, SymbolKind] = {}
         self._values: set[tuple[str, str]] = set()
 
-    def add(self, item: Item) -> None:
+    def add(self, item: SymbolItem) -> None:
         if not is_name(item.name) or item.kind == TYPE_PARAMETER:
             return
         path = joined(item.container, item.name)
@@ -267,7 +267,7 @@ class _Rows:
         self._kinds[path] = kind
         self.found.append(self._row(item, container, name, kind, known))
 
-    def _known_row(self, item: Item, name: str) -> SymbolRow | None:
+    def _known_row(self, item: SymbolItem, name: str) -> SymbolRow | None:
         """The parser's row of the same definition. A class and its constructor may share name and line."""
         rows = self._known.get((name, item.name_start.line + 1)) or self._known.get(
             (name, item.start.line + 1), []
@@ -287,7 +287,7 @@ class _Rows:
         )
 
     def _row(
-        self, item: Item, container: str, name: str, kind: SymbolKind, known: SymbolRow | None
+        self, item: SymbolItem, container: str, name: str, kind: SymbolKind, known: SymbolRow | None
     ) -> SymbolRow:
         line, end_line = item.start.line + 1, max(item.end.line, item.start.line) + 1
         column = item.name_start.column if item.name_start.line == item.start.line else None

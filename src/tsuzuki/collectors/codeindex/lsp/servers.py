@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from tsuzuki.collectors.codeindex.extract import as_utf8
-from tsuzuki.collectors.codeindex.lsp.client import Document, LspClient, RequestRefused
+from tsuzuki.collectors.codeindex.lsp.client import LspClient, OpenDocument, RequestRefused
 from tsuzuki.collectors.codeindex.lsp.document_symbols import InvalidAnswer, as_symbols
 from tsuzuki.collectors.codeindex.lsp.document_symbols import Parsed as ParserFound
 from tsuzuki.collectors.codeindex.lsp.server_process import LspLimits, ServerFailed
@@ -103,7 +103,7 @@ class LanguageServers:
             server = _Server(command, self._root, self._limits, self._clock, self._tick)
             self._servers[command.language] = server
         text = shown_text(content)
-        document = Document(
+        document = OpenDocument(
             path=self._root / parsed.path,
             language_id=_language_id(command.language, parsed.path),
             text=text,
@@ -136,7 +136,7 @@ class _Server:
         self._starts = 0
         self._last_problem = ""
 
-    def document_symbols(self, document: Document) -> tuple[object, str]:
+    def document_symbols(self, document: OpenDocument) -> tuple[object, str]:
         """The answer, and in which units its columns are. Raises `RequestRefused` or `ServerFailed`."""
         try:
             client = self._client or self._start()

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field
 from tsuzuki.collectors.codeindex.languages import LANGUAGES
 from tsuzuki.config import Expects, InvalidValue
 from tsuzuki.config.schema.field_types import Argv, Text
-from tsuzuki.config.schema.problems import Problem, invalid
+from tsuzuki.config.schema.problems import ConfigProblem, invalid
 from tsuzuki.config.schema.strict_model import StrictModel
 from tsuzuki.config.schema.validation import validate
 from tsuzuki.config.yaml.document import read_document
@@ -131,9 +131,9 @@ def user_commands(environ: Mapping[str, str]) -> LspCommands:
         return {}
     document = read_document(path)
     data = {} if document.data is None else document.data
-    problems: list[Problem] = []
+    problems: list[ConfigProblem] = []
     if not isinstance(data, dict):
-        raise invalid([Problem(path=(), message="the file must be a mapping: lsp")], document)
+        raise invalid([ConfigProblem(path=(), message="the file must be a mapping: lsp")], document)
     read = validate(_UserFile, data, path=(), problems=problems)
     if read is None:
         raise invalid(problems, document)

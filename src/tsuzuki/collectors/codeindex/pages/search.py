@@ -46,7 +46,7 @@ class SearchPageQuery(SearchQuery):
     show: str | None = Field(None, max_length=4200)
 
 
-class SearchView(Model):
+class SearchPage(Model):
     """`found` is null as long as nothing is searched for, and if `problem` says why it cannot be answered."""
 
     filters: dict[str, Any]
@@ -57,17 +57,17 @@ class SearchView(Model):
 
 
 @screen.page("/index/search", right=CODE_READ, template="screens/code_search.html")
-def search_page(context: Page, query: Annotated[SearchPageQuery, Query()]) -> SearchView:
+def search_page(context: Page, query: Annotated[SearchPageQuery, Query()]) -> SearchPage:
     filters = query.model_dump(mode="json", exclude_defaults=True)
     if not query.text.strip():
-        return SearchView(filters=filters)
+        return SearchPage(filters=filters)
     try:
         found = search_code(context, query)
     except TsuzukiError as problem:
-        return SearchView(filters=filters, problem=context.problem(problem))
+        return SearchPage(filters=filters, problem=context.problem(problem))
     shown = next((one for one in found.items if one.place == query.show), None)
     shown = shown or (found.items[0] if found.items else None)
-    return SearchView(
+    return SearchPage(
         found=found,
         preview=_preview(context, query.tree, shown) if shown else None,
         preview_line=shown.line if shown else None,

@@ -16,7 +16,7 @@ from tsuzuki.collectors.codeindex.builds.job import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Owner:
+class BuildOwner:
     """A process that builds. `start` tells it from another that got the same pid later."""
 
     pid: int
@@ -30,7 +30,7 @@ class StoredBuild:
 
     token: int
     job: BuildJob
-    owner: Owner
+    owner: BuildOwner
     heartbeat_ns: int
     ended_at_ns: int | None
 
@@ -62,7 +62,7 @@ def read(connection: sqlite3.Connection) -> StoredBuild | None:
             failed_at=ended if status == BuildStatus.FAILED else None,
         ),
         ended_at_ns=row[10],
-        owner=Owner(pid=row[11], start=row[12], host=row[13]),
+        owner=BuildOwner(pid=row[11], start=row[12], host=row[13]),
         heartbeat_ns=row[14],
     )
 
@@ -91,7 +91,7 @@ def claim(
     *,
     seen_token: int,
     job: BuildJob,
-    owner: Owner,
+    owner: BuildOwner,
     now_ns: int,
 ) -> int | None:
     """Start a build if the row is as it was seen; its token, or None if another was first."""

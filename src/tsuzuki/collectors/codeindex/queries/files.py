@@ -40,6 +40,17 @@ def known_files(connection: sqlite3.Connection) -> dict[str, KnownFile]:
     return {row[1]: _known(row) for row in connection.execute(_KNOWN)}
 
 
+def known_page(connection: sqlite3.Connection, *, after: str, limit: int) -> list[KnownFile]:
+    """Files by path, from behind `after` on."""
+    rows = connection.execute(f"{_KNOWN} WHERE path > ? ORDER BY path LIMIT ?", (after, limit))
+    return [_known(row) for row in rows]
+
+
+def indexed_among(connection: sqlite3.Connection, paths: Iterable[str]) -> set[str]:
+    """Those of the paths that the index has."""
+    return {*_ids_of(connection, paths)}
+
+
 def known_file(connection: sqlite3.Connection, path: str) -> KnownFile | None:
     row = connection.execute(f"{_KNOWN} WHERE path = ?", (path,)).fetchone()
     return _known(row) if row else None

@@ -1,1 +1,1 @@
-"""The use-cases of the code index, for the faces. None needs a workspace: any tree will do."""
+"""The use-cases of the code index, for the interfaces. None needs a workspace: any tree will do."""

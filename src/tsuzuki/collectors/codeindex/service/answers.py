@@ -30,13 +30,17 @@ from tsuzuki.collectors.codeindex.answers.read import (
 )
 from tsuzuki.collectors.codeindex.answers.references import (
     FoundReferences,
-    Reference,
+    ReferenceLine,
     ReferenceQuery,
     find_references,
 )
 from tsuzuki.collectors.codeindex.answers.regex_process import search_regex_in_process
 from tsuzuki.collectors.codeindex.answers.search import is_test, search_names
-from tsuzuki.collectors.codeindex.answers.search_request import Found, Search, known_words
+from tsuzuki.collectors.codeindex.answers.search_request import (
+    FoundSymbols,
+    IndexSearch,
+    known_words,
+)
 from tsuzuki.collectors.codeindex.answers.store_back import store_back
 from tsuzuki.collectors.codeindex.answers.symbol_path import SymbolPath
 from tsuzuki.collectors.codeindex.answers.text_search import FoundLine, TextQuery, search_text
@@ -55,14 +59,14 @@ if TYPE_CHECKING:
     from tsuzuki.collectors.codeindex.watch.live_tree import LiveTree
 
 __all__ = [
-    "Answer",
     "CodeAnswers",
     "Excerpt",
-    "Found",
+    "FoundSymbols",
+    "IndexAnswer",
     "IndexState",
     "OutlineEntry",
     "RankedFile",
-    "Reference",
+    "ReferenceLine",
 ]
 
 Value = TypeVar("Value")
@@ -99,7 +103,7 @@ class IndexState:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer(Generic[Value]):
+class IndexAnswer(Generic[Value]):
     value: Value
     index: IndexState
 
@@ -137,9 +141,9 @@ class CodeAnswers:
         root = find_root(named, cwd=cwd, environ=environ)
         return cls(root, cwd=cwd.absolute(), folder=index_folder(environ))
 
-    def search(self, text: str, **said: Any) -> Answer[Found]:
+    def search(self, text: str, **said: Any) -> IndexAnswer[FoundSymbols]:
         """Definitions whose names match, and lines that have the text."""
-        search = Search(text=text, **said)
+        search = IndexSearch(text=text, **said)
         path_filter = PathFilter(search.paths, scope=self.scope)
         query = search.name_query(path_filter)
         line_query = search.text_query(path_filter)
@@ -150,7 +154,7 @@ class CodeAnswers:
                 code="bad_symbol",
             )
 
-        def make(files: FreshFiles, changes: TreeChanges) -> Found:
+        def make(files: FreshFiles, changes: TreeChanges) -> FoundSymbols:
             names = (
                 search_names(files, query, limit=search.limit, changed=changes.paths)
                 if query
@@ -167,7 +171,7 @@ class CodeAnswers:
                 if line_query
                 else ([], False)
             )
-            return Found(names=names, lines=lines, has_more_lines=has_more)
+            return FoundSymbols(names=names, lines=lines, has_more_lines=has_more)
 
         return self._answer(make, needs_index=line_query is None)
 
@@ -176,7 +180,7 @@ class CodeAnswers:
 
     def read(
         self, texts: Sequence[str], *, lines: str | None = None, whole: bool = False
-    ) -> Answer[list[Excerpt]]:
+    ) -> IndexAnswer[list[Excerpt]]:
         """The source of symbols (`Class/method[i]`, `file:name`) or of files (`file`, `file:10-20`)."""
 
         def make(files: FreshFiles, changes: TreeChanges) -> list[Excerpt]:
@@ -188,7 +192,7 @@ class CodeAnswers:
 
     def read_each(
         self, texts: Sequence[str], *, lines: str | None = None
-    ) -> Answer[list[Excerpt | TsuzukiError]]:
+    ) -> IndexAnswer[list[Excerpt | TsuzukiError]]:
         """As `read`; in place of what cannot be read stands the error that says why."""
 
         def make(files: FreshFiles, changes: TreeChanges) -> list[Excerpt | TsuzukiError]:
@@ -233,7 +237,7 @@ class CodeAnswers:
         kinds: Sequence[str] = (),
         paths: Sequence[str] = (),
         tests: bool = True,
-    ) -> Answer[FoundReferences]:
+    ) -> IndexAnswer[FoundReferences]:
         """Where the symbol of a name, a path or `file:name` is used."""
         path_filter = PathFilter(paths, scope=self.scope)
         wanted = known_words("kind", kinds, REFERENCE_KINDS)
@@ -262,7 +266,7 @@ class CodeAnswers:
 
     def outline(
         self, text: str = "", *, depth: int | None = None, kinds: Sequence[str] = ()
-    ) -> Answer[list[OutlineEntry]]:
+    ) -> IndexAnswer[list[OutlineEntry]]:
         """The symbols of a file, or the outermost ones of the files of a folder."""
         wanted = known_words("kind", kinds, list(SymbolKind))
 
@@ -282,7 +286,7 @@ class CodeAnswers:
 
     def map(
         self, *, focus: Sequence[str] = (), limit: int = 20, symbols_max: int = 5
-    ) -> Answer[list[RankedFile]]:
+    ) -> IndexAnswer[list[RankedFile]]:
         """The most used files with their most used definitions; `focus` are paths and names of interest."""
 
         def make(files: FreshFiles, changes: TreeChanges) -> list[RankedFile]:
@@ -301,7 +305,7 @@ class CodeAnswers:
 
     def _answer(
         self, make: Callable[[FreshFiles, TreeChanges], Value], *, needs_index: bool = False
-    ) -> Answer[Value]:
+    ) -> IndexAnswer[Value]:
         index = IndexFile.open_existing(self.root, folder=self._folder)
         if index is None:
             if needs_index:
@@ -316,7 +320,7 @@ class CodeAnswers:
 
     def _made(
         self, index: IndexFile | None, make: Callable[[FreshFiles, TreeChanges], Value]
-    ) -> Answer[Value]:
+    ) -> IndexAnswer[Value]:
         changes = TreeChanges()
         find_changes: Callable[[FreshFiles], TreeChanges] = tree_changes
 
@@ -342,7 +346,7 @@ class CodeAnswers:
         if index and made.is_settled:
             listed = () if changes.unlisted_folders else changes.scanned
             store_back(index, made.files, listed=listed, now_ns=read_at_ns)
-        return Answer(value=made.value, index=state)
+        return IndexAnswer(value=made.value, index=state)
 
     def _state(
         self, index: IndexFile | None, changes: TreeChanges, reread: int, *, is_settled: bool

@@ -56,13 +56,21 @@ from tsuzuki.collectors.codeindex.watch.watch_lock import lock_path, watching_pi
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import Conflict, Fenced, NotFound, RunFailed, TsuzukiError
 
-__all__ = ["BuildJob", "BuildStatus", "Builds", "IndexEntry", "IndexStatus", "Started", "read_said"]
+__all__ = [
+    "BuildJob",
+    "BuildStatus",
+    "Builds",
+    "IndexEntry",
+    "IndexStatus",
+    "StartedBuild",
+    "read_said",
+]
 
 START_LOOK_SECONDS = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class Started:
+class StartedBuild:
     """A build that runs: one that was started now, or the one that was running already."""
 
     id: str
@@ -107,7 +115,7 @@ class Builds:
         lsp: LspCommands | None = None,
         paths: Sequence[str] = (),
         is_forced: bool = False,
-    ) -> Started:
+    ) -> StartedBuild:
         """Start a build in the background, or name the one that runs. The id comes at once. With `part`, or `paths`
         of files and folders, only that is brought up to date, if the index has the rest. `lsp` are the language
         servers to use, beside those of the user's file. A forced build parses files again that did not change."""
@@ -123,7 +131,7 @@ class Builds:
             claimed = claim_build(index, wanted, self._clock, part_files=part_files)
             if isinstance(claimed, BuildJob):
                 index.close()
-                return Started(id=claimed.id, is_new=False, notes=index.notes)
+                return StartedBuild(id=claimed.id, is_new=False, notes=index.notes)
             settings = replace(self._settings, servers=servers, is_forced=is_forced)
             work = self._work(root, index, claimed, settings, part)
             self.jobs.create(claimed.job, work)
@@ -131,9 +139,9 @@ class Builds:
             index.close()
             owner.release(wanted)
             raise
-        return Started(id=wanted, is_new=True, notes=index.notes)
+        return StartedBuild(id=wanted, is_new=True, notes=index.notes)
 
-    def start_for_watcher(self, root: Path, part: TreePart | None) -> Started:
+    def start_for_watcher(self, root: Path, part: TreePart | None) -> StartedBuild:
         """The same with the id of a watcher's job."""
         wanted = self.jobs.next_watcher_id(self._now_ms())
         with suppress(IndexCorrupt):  # it is made anew
@@ -148,14 +156,14 @@ class Builds:
         lsp: LspCommands | None = None,
         paths: Sequence[str] = (),
         is_forced: bool = False,
-    ) -> Started:
+    ) -> StartedBuild:
         """The same in a process of its own that outlives this one."""
         server_commands(lsp or {}, self._environ)  # what is wrong with them is said here
         paths_in(root, paths)
         with IndexFile.open(root, folder=self.folder, clock=self._clock) as index:
             notes = index.notes
         if (job := self.status(root).job) and job.status is BuildStatus.RUNNING:
-            return Started(id=job.id, is_new=False, notes=notes)
+            return StartedBuild(id=job.id, is_new=False, notes=notes)
         wanted = build_id(self._now_ms(), self._chance)
         environ = {FOLDER_VARIABLE: str(self.folder.absolute())}
         if CONFIG_VARIABLE in self._environ:
@@ -168,7 +176,7 @@ class Builds:
             has_ended = process.poll() is not None
             job = self.status(root).job
             if job and (job.id == wanted or job.status is BuildStatus.RUNNING):
-                return Started(id=job.id, is_new=job.id == wanted, notes=notes)
+                return StartedBuild(id=job.id, is_new=job.id == wanted, notes=notes)
             if has_ended:
                 raise RunFailed(
                     "the process of the build ended before it started to build",

@@ -18,7 +18,7 @@ from tsuzuki.collectors.codeindex.service.builds import (
     Builds,
     IndexEntry,
     IndexStatus,
-    Started,
+    StartedBuild,
 )
 from tsuzuki.collectors.codeindex.tree.roots import real_path, usable_root
 from tsuzuki.model.errors import NotFound, NotPermitted, UsageError
@@ -103,7 +103,7 @@ class JobTrees:
 
     def build(
         self, tree: JobTree, *, paths: Sequence[str] = (), is_forced: bool = False
-    ) -> Started:
+    ) -> StartedBuild:
         """Start a build in a process of its own, or name the one that runs. See `Builds.start`."""
         started = self._builds.start_detached(
             tree.root, lsp=tree.lsp, paths=paths, is_forced=is_forced

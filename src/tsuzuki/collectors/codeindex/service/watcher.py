@@ -19,7 +19,7 @@ from tsuzuki.collectors.codeindex.moments import iso
 from tsuzuki.collectors.codeindex.parsing.parsed_file import FileOutcome
 from tsuzuki.collectors.codeindex.queries import meta
 from tsuzuki.collectors.codeindex.queries.files import KnownFile
-from tsuzuki.collectors.codeindex.service.builds import Builds, Started
+from tsuzuki.collectors.codeindex.service.builds import Builds, StartedBuild
 from tsuzuki.collectors.codeindex.tree.doubt import is_in_doubt
 from tsuzuki.collectors.codeindex.tree.git_folder import git_folder_of
 from tsuzuki.collectors.codeindex.tree.part import TreePart, scan_part
@@ -274,7 +274,7 @@ class Watcher:
             if file.path in present
         )
 
-    def _followed(self, started: Started) -> BuildJob | None:
+    def _followed(self, started: StartedBuild) -> BuildJob | None:
         """Wait for a build to end, in this process or another. None if it was taken over."""
         job_id, note = started.id, "; ".join(started.notes) or None
         told: BuildJob | None = None

@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from tsuzuki.collectors.codeindex.service.builds import BuildJob, IndexStatus, Started
+from tsuzuki.collectors.codeindex.service.builds import BuildJob, IndexStatus, StartedBuild
 from tsuzuki.collectors.codeindex.tools.definitions import STATUS
 from tsuzuki.collectors.codeindex.tools.indexes import Indexes, indexes_of
 from tsuzuki.collectors.codeindex.tools.refusals import refused
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.arguments import next_call
 from tsuzuki.mcp.tokens import clipped, compact_json, printable
-from tsuzuki.mcp.tool import Call
+from tsuzuki.mcp.tool import ToolCall
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import NotFound
 
@@ -18,17 +18,17 @@ LOOK_SECONDS = 0.1
 UPDATE_WAIT_SECONDS = 10
 
 
-def build(call: Call) -> ToolAnswer:
+def build(call: ToolCall) -> ToolAnswer:
     """Start a build, or name the one that runs; wait for its end if asked to."""
     return _built(call, wait_seconds=call.get("wait_seconds", 0))
 
 
-def update(call: Call) -> ToolAnswer:
+def update(call: ToolCall) -> ToolAnswer:
     """The same, but wait unless told not to. Only changed files are parsed, whether they are named or not."""
     return _built(call, wait_seconds=call.get("wait_seconds", UPDATE_WAIT_SECONDS))
 
 
-def _built(call: Call, *, wait_seconds: float) -> ToolAnswer:
+def _built(call: ToolCall, *, wait_seconds: float) -> ToolAnswer:
     indexes = indexes_of(call.state)
     root = indexes.tree(call).root
     with refused(call):
@@ -52,7 +52,7 @@ def _built(call: Call, *, wait_seconds: float) -> ToolAnswer:
 
 
 def _waited(
-    call: Call, indexes: Indexes, root: Path, started: Started, seconds: float
+    call: ToolCall, indexes: Indexes, root: Path, started: StartedBuild, seconds: float
 ) -> BuildJob | None:
     """The job as soon as it ended, or as it is after some seconds."""
     clock = SystemClock()
@@ -68,7 +68,7 @@ def _waited(
             return job
 
 
-def status(call: Call) -> ToolAnswer:
+def status(call: ToolCall) -> ToolAnswer:
     """The index, and the build that runs or ran in the last five minutes."""
     indexes = indexes_of(call.state)
     root = indexes.tree(call).root
@@ -86,7 +86,7 @@ def status(call: Call) -> ToolAnswer:
     return _within(call, found, job)
 
 
-def _within(call: Call, found: IndexStatus, job: BuildJob | None) -> ToolAnswer:
+def _within(call: ToolCall, found: IndexStatus, job: BuildJob | None) -> ToolAnswer:
     """As many of the files with problems as the budget has room for."""
     problems = [
         {key: clipped(str(value), 160) for key, value in one.items()} for one in found.problems

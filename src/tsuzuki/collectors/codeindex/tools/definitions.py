@@ -4,7 +4,7 @@ from typing import Any
 
 from tsuzuki.collectors.codeindex.rights import CODE_BUILD, CODE_READ
 from tsuzuki.mcp.parameters import CURSOR, budget_parameter, parameter
-from tsuzuki.mcp.tool import Parameter, Tool
+from tsuzuki.mcp.tool import Tool, ToolParameter
 from tsuzuki.mcp.tool_set import ToolSet
 
 _INSTRUCTIONS = """\
@@ -31,7 +31,7 @@ _GLOB = parameter(
 )
 
 
-def _common(budget_max: int, *, cursor: bool = True) -> tuple[Parameter, ...]:
+def _common(budget_max: int, *, cursor: bool = True) -> tuple[ToolParameter, ...]:
     return (
         _PATH,
         budget_parameter(budget_max),
@@ -40,7 +40,7 @@ def _common(budget_max: int, *, cursor: bool = True) -> tuple[Parameter, ...]:
 
 
 def _tool(
-    name: str, description: str, *parameters: Parameter, budgets: tuple[int, int], **more: Any
+    name: str, description: str, *parameters: ToolParameter, budgets: tuple[int, int], **more: Any
 ) -> Tool:
     default, most = budgets
     has_cursor = bool(more.pop("cursor", True))
@@ -154,7 +154,7 @@ MAP = _tool(
 _JOB = parameter("job_id", "string", "id", "job", "build_id", "jobId")
 
 
-def _wait(default: int) -> Parameter:
+def _wait(default: int) -> ToolParameter:
     return parameter(
         "wait_seconds",
         "integer",

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
-from tsuzuki.collectors.codeindex.service.answers import Answer, CodeAnswers, IndexState
-from tsuzuki.collectors.codeindex.service.builds import BuildJob, Builds, IndexStatus, Started
+from tsuzuki.collectors.codeindex.service.answers import CodeAnswers, IndexAnswer, IndexState
+from tsuzuki.collectors.codeindex.service.builds import BuildJob, Builds, IndexStatus, StartedBuild
 from tsuzuki.collectors.codeindex.service.trees import Tree, Trees
 from tsuzuki.collectors.codeindex.service.watcher import Watcher
 from tsuzuki.collectors.codeindex.tools.refusals import refused
-from tsuzuki.mcp.tool import Call, ServerState
+from tsuzuki.mcp.tool import ServerState, ToolCall
 from tsuzuki.model.errors import NotPermitted, TsuzukiError
 
 Value = TypeVar("Value")
@@ -29,15 +29,17 @@ _NO_INDEX = ("index_missing", "index_corrupt")
 class Indexes(Protocol):
     """The trees that a server answers about. Every method may be called from any thread."""
 
-    def tree(self, call: Call) -> Tree:
+    def tree(self, call: ToolCall) -> Tree:
         """The tree that a call is about. Raises what is wrong with it, and `NotPermitted` for one of others."""
 
     def ask(
-        self, call: Call, tree: Tree, question: Callable[[CodeAnswers], Answer[Value]]
-    ) -> Answer[Value]:
+        self, call: ToolCall, tree: Tree, question: Callable[[CodeAnswers], IndexAnswer[Value]]
+    ) -> IndexAnswer[Value]:
         """Ask about a tree."""
 
-    def build(self, root: Path, *, paths: Sequence[str] = (), is_forced: bool = False) -> Started:
+    def build(
+        self, root: Path, *, paths: Sequence[str] = (), is_forced: bool = False
+    ) -> StartedBuild:
         """Start a build, or name the one that runs. `paths` are files and folders; without any, all are meant."""
 
     def job(self, root: Path, job_id: str) -> BuildJob | None:
@@ -60,7 +62,7 @@ class CodeIndexes:
         self._watchers: dict[Path, Watcher] = {}
         self._started: set[str] = set()
 
-    def tree(self, call: Call) -> Tree:
+    def tree(self, call: ToolCall) -> Tree:
         with refused(call):
             tree = self.trees.find(call.get("path"))
             own = self.trees.default().root if call.state.is_confined else tree.root
@@ -73,8 +75,8 @@ class CodeIndexes:
             return tree
 
     def ask(
-        self, call: Call, tree: Tree, question: Callable[[CodeAnswers], Answer[Value]]
-    ) -> Answer[Value]:
+        self, call: ToolCall, tree: Tree, question: Callable[[CodeAnswers], IndexAnswer[Value]]
+    ) -> IndexAnswer[Value]:
         """Ask about a tree. An index that is missing or corrupt is built, and does for a part of the answer."""
         with refused(call):
             self.start_watching(tree.root)
@@ -99,7 +101,9 @@ class CodeIndexes:
         if is_first:
             self.builds.jobs.wait(started.id, FIRST_BUILD_SECONDS)
 
-    def build(self, root: Path, *, paths: Sequence[str] = (), is_forced: bool = False) -> Started:
+    def build(
+        self, root: Path, *, paths: Sequence[str] = (), is_forced: bool = False
+    ) -> StartedBuild:
         started = self.builds.start(root, paths=paths, is_forced=is_forced)
         if started.is_new:
             self._started.add(started.id)

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from tsuzuki.collectors.codeindex.rights import CODE_BUILD
-from tsuzuki.collectors.codeindex.service.answers import Answer, CodeAnswers
-from tsuzuki.collectors.codeindex.service.builds import BuildJob, IndexStatus, Started
+from tsuzuki.collectors.codeindex.service.answers import CodeAnswers, IndexAnswer
+from tsuzuki.collectors.codeindex.service.builds import BuildJob, IndexStatus, StartedBuild
 from tsuzuki.collectors.codeindex.service.job_trees import JobTree, JobTrees
 from tsuzuki.collectors.codeindex.service.trees import Tree
 from tsuzuki.collectors.codeindex.tools.indexes import FIRST_BUILD_SECONDS
 from tsuzuki.collectors.codeindex.tools.refusals import refused
-from tsuzuki.mcp.tool import Call
+from tsuzuki.mcp.tool import ToolCall
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.wiring.application import Application
@@ -35,14 +35,14 @@ class JobIndexes:
         """The indexes of a workspace's jobs, for the actor of the application."""
         return cls(application.service("codeindex"))
 
-    def tree(self, call: Call) -> Tree:
+    def tree(self, call: ToolCall) -> Tree:
         with refused(call):
             tree, scope = self._trees.place(call.get("path"))
             return Tree(root=tree.root, scope=scope)
 
     def ask(
-        self, call: Call, tree: Tree, question: Callable[[CodeAnswers], Answer[Value]]
-    ) -> Answer[Value]:
+        self, call: ToolCall, tree: Tree, question: Callable[[CodeAnswers], IndexAnswer[Value]]
+    ) -> IndexAnswer[Value]:
         with refused(call):
             job_tree = self._trees.get(str(tree.root))
             may_build = call.state.may(CODE_BUILD)
@@ -55,7 +55,9 @@ class JobIndexes:
                     problem.hint = f"A token with the scope {CODE_BUILD} can have it built."
                 raise
 
-    def build(self, root: Path, *, paths: Sequence[str] = (), is_forced: bool = False) -> Started:
+    def build(
+        self, root: Path, *, paths: Sequence[str] = (), is_forced: bool = False
+    ) -> StartedBuild:
         return self._trees.build(self._trees.get(str(root)), paths=paths, is_forced=is_forced)
 
     def job(self, root: Path, job_id: str) -> BuildJob | None:
@@ -67,7 +69,7 @@ class JobIndexes:
     def close(self) -> None:
         """A build goes on in its own process."""
 
-    def _build_first(self, call: Call, tree: JobTree) -> None:
+    def _build_first(self, call: ToolCall, tree: JobTree) -> None:
         started, clock = self._trees.build(tree), SystemClock()
         deadline = clock.monotonic() + FIRST_BUILD_SECONDS
         while clock.monotonic() < deadline:

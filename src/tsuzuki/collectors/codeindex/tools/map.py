@@ -7,9 +7,9 @@ from tsuzuki.collectors.codeindex.service.answers import RankedFile
 from tsuzuki.collectors.codeindex.tools.indexes import index_part, indexes_of
 from tsuzuki.collectors.codeindex.tools.texts import listed_texts
 from tsuzuki.mcp.answer import ToolAnswer
-from tsuzuki.mcp.paging import Cursor, Form, Page, page_answer
+from tsuzuki.mcp.paging import ItemForm, McpCursor, McpPage, page_answer
 from tsuzuki.mcp.tokens import clipped
-from tsuzuki.mcp.tool import Call
+from tsuzuki.mcp.tool import ToolCall
 
 FILES_OF_PAGE = 100
 """More than the largest budget has room for, with definitions."""
@@ -30,10 +30,10 @@ class MapFile:
         return self.file.path
 
 
-def code_map(call: Call) -> ToolAnswer:
+def code_map(call: ToolCall) -> ToolAnswer:
     """Files from the most used on: fewer of them with definitions say more than many without."""
     indexes = indexes_of(call.state)
-    count = Cursor.of(call).offset + FILES_OF_PAGE
+    count = McpCursor.of(call).offset + FILES_OF_PAGE
     answer = indexes.ask(
         call,
         indexes.tree(call),
@@ -41,10 +41,10 @@ def code_map(call: Call) -> ToolAnswer:
     )
     files = [MapFile(one) for one in answer.value]
     width = min(300, call.budget)
-    page = Page(
+    page = McpPage(
         index=index_part(answer.index),
         items=files[:count],
-        forms=[Form("full", lambda shown: "\n".join(_lines(shown, width)))],
+        forms=[ItemForm("full", lambda shown: "\n".join(_lines(shown, width)))],
         total=len(files),
         is_total_exact=len(files) <= count,
         empty="No symbols.",

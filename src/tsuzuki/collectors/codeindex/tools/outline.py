@@ -8,13 +8,13 @@ from tsuzuki.collectors.codeindex.service.answers import OutlineEntry
 from tsuzuki.collectors.codeindex.tools.indexes import index_part, indexes_of
 from tsuzuki.collectors.codeindex.tools.texts import places_by_file
 from tsuzuki.mcp.answer import ToolAnswer
-from tsuzuki.mcp.paging import Form, Page, page_answer
+from tsuzuki.mcp.paging import ItemForm, McpPage, page_answer
 from tsuzuki.mcp.tokens import clipped
-from tsuzuki.mcp.tool import Call
+from tsuzuki.mcp.tool import ToolCall
 
 
 @dataclass(frozen=True)
-class Entry:
+class ListedSymbol:
     """A symbol in a list."""
 
     entry: OutlineEntry
@@ -29,15 +29,15 @@ class Entry:
         return "\0".join((symbol.path, symbol.name_path, symbol.kind, symbol.signature))
 
 
-def outline(call: Call) -> ToolAnswer:
+def outline(call: ToolCall) -> ToolAnswer:
     indexes = indexes_of(call.state)
     answer = indexes.ask(
         call,
         indexes.tree(call),
         lambda answers: answers.outline(call.get("file", ""), depth=call.get("depth")),
     )
-    entries = [Entry(one) for one in answer.value]
-    page = Page(
+    entries = [ListedSymbol(one) for one in answer.value]
+    page = McpPage(
         index=index_part(answer.index),
         items=entries,
         forms=_forms(call.budget),
@@ -47,16 +47,16 @@ def outline(call: Call) -> ToolAnswer:
     return page_answer(call, page)
 
 
-def _forms(budget: int) -> list[Form[Entry]]:
+def _forms(budget: int) -> list[ItemForm[ListedSymbol]]:
     width = min(300, budget)
     return [
-        Form("full", lambda shown: "\n".join(_tree(shown, width, with_doc=True))),
-        Form("signatures", lambda shown: "\n".join(_tree(shown, width // 2, with_doc=False))),
-        Form("names by file", lambda shown: "\n".join(_by_file(shown, width))),
+        ItemForm("full", lambda shown: "\n".join(_tree(shown, width, with_doc=True))),
+        ItemForm("signatures", lambda shown: "\n".join(_tree(shown, width // 2, with_doc=False))),
+        ItemForm("names by file", lambda shown: "\n".join(_by_file(shown, width))),
     ]
 
 
-def _tree(shown: Sequence[Entry], width: int, *, with_doc: bool) -> Iterator[str]:
+def _tree(shown: Sequence[ListedSymbol], width: int, *, with_doc: bool) -> Iterator[str]:
     for path, group in groupby(shown, key=lambda one: one.path):
         yield clipped(path, width)
         for one in group:
@@ -68,7 +68,7 @@ def _tree(shown: Sequence[Entry], width: int, *, with_doc: bool) -> Iterator[str
                 yield clipped(f"{indent}  # {symbol.doc}", width)
 
 
-def _by_file(shown: Sequence[Entry], width: int) -> Iterator[str]:
+def _by_file(shown: Sequence[ListedSymbol], width: int) -> Iterator[str]:
     return places_by_file(
         ((one.path, f"{one.entry.symbol.name_path} {one.entry.symbol.line}") for one in shown),
         width,

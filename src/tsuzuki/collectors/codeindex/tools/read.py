@@ -10,9 +10,9 @@ from tsuzuki.collectors.codeindex.tools.refusals import hint_of, without_command
 from tsuzuki.collectors.codeindex.tools.texts import listed_texts
 from tsuzuki.mcp.answer import ToolAnswer
 from tsuzuki.mcp.arguments import next_call
-from tsuzuki.mcp.paging import Form, Page, page_answer
+from tsuzuki.mcp.paging import ItemForm, McpPage, page_answer
 from tsuzuki.mcp.tokens import clipped
-from tsuzuki.mcp.tool import Call
+from tsuzuki.mcp.tool import ToolCall
 from tsuzuki.model.errors import TsuzukiError, UsageError
 
 LINE_QUARTERS_MAX = 1_200
@@ -43,7 +43,7 @@ class SourceLine:
         return f"{self.path}:{self.excerpt.start}-{self.excerpt.end}{words}"
 
 
-def read(call: Call) -> ToolAnswer:
+def read(call: ToolCall) -> ToolAnswer:
     """Symbols, or a file; what cannot be read is said beside what can."""
     indexes = indexes_of(call.state)
     tree = indexes.tree(call)
@@ -55,10 +55,10 @@ def read(call: Call) -> ToolAnswer:
     if problems and not excerpts and not may_come:
         problems[0].hint = hint_of(problems[0], call)
         raise problems[0]
-    page = Page(
+    page = McpPage(
         index=index_part(answer.index),
         items=[*_lines(excerpts)],
-        forms=[Form("full", lambda shown: "\n".join(_numbered(shown, call.budget)))],
+        forms=[ItemForm("full", lambda shown: "\n".join(_numbered(shown, call.budget)))],
         total=sum(len(one.lines) for one in excerpts),
         notes=[*_notes(excerpts, problems, width=min(600, call.budget // 2))],
         counted=_ranges,
@@ -67,7 +67,7 @@ def read(call: Call) -> ToolAnswer:
     return page_answer(call, page)
 
 
-def _wanted(call: Call, file_of_path: str) -> tuple[list[str], str | None]:
+def _wanted(call: ToolCall, file_of_path: str) -> tuple[list[str], str | None]:
     """What to read, and which lines of it."""
     symbols = listed_texts(call.get("symbols"))
     file, lines = call.get("file") or file_of_path, call.get("lines")

@@ -4,21 +4,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from tsuzuki.collectors.codeindex.service.answers import Reference
+from tsuzuki.collectors.codeindex.service.answers import ReferenceLine
 from tsuzuki.collectors.codeindex.service.trees import Tree
 from tsuzuki.collectors.codeindex.tools.indexes import Indexes, index_part, indexes_of
 from tsuzuki.collectors.codeindex.tools.texts import listed_texts, places_by_file
 from tsuzuki.mcp.answer import ToolAnswer
-from tsuzuki.mcp.paging import Form, Page, page_answer
+from tsuzuki.mcp.paging import ItemForm, McpPage, page_answer
 from tsuzuki.mcp.tokens import clipped
-from tsuzuki.mcp.tool import Call
+from tsuzuki.mcp.tool import ToolCall
 
 
 @dataclass(frozen=True)
-class Use:
+class ListedReference:
     """A reference in a list."""
 
-    reference: Reference
+    reference: ReferenceLine
 
     @property
     def path(self) -> str:
@@ -36,7 +36,7 @@ class Use:
         return one.confidence.value if is_exact else f"{one.confidence.value} ({one.definitions})"
 
 
-def references(call: Call) -> ToolAnswer:
+def references(call: ToolCall) -> ToolAnswer:
     """Every use; of a name without one, whether it is defined at all."""
     indexes = indexes_of(call.state)
     tree = indexes.tree(call)
@@ -51,8 +51,8 @@ def references(call: Call) -> ToolAnswer:
             tests=call.get("tests", True),
         ),
     )
-    uses = [Use(one) for one in answer.value.uses]
-    page = Page(
+    uses = [ListedReference(one) for one in answer.value.uses]
+    page = McpPage(
         index=index_part(answer.index),
         items=uses,
         forms=_forms(call.budget),
@@ -63,7 +63,7 @@ def references(call: Call) -> ToolAnswer:
     return page_answer(call, page)
 
 
-def _nothing(call: Call, indexes: Indexes, tree: Tree) -> str:
+def _nothing(call: ToolCall, indexes: Indexes, tree: Tree) -> str:
     name = call.get("name")
     told = f"No references to {name!r}."
     if ":" in name:
@@ -76,7 +76,7 @@ def _nothing(call: Call, indexes: Indexes, tree: Tree) -> str:
     return f"{told} It is not defined in this tree.{f' Did you mean {guess!r}?' if guess else ''}"
 
 
-def _notes(uses: Sequence[Use], files_left_out: int) -> list[str]:
+def _notes(uses: Sequence[ListedReference], files_left_out: int) -> list[str]:
     notes = [_summary(uses)] if uses else []
     if files_left_out:
         notes.append(
@@ -85,23 +85,25 @@ def _notes(uses: Sequence[Use], files_left_out: int) -> list[str]:
     return notes
 
 
-def _summary(uses: Sequence[Use]) -> str:
+def _summary(uses: Sequence[ListedReference]) -> str:
     """Of all of them, shown or not."""
     exact = sum(one.reference.confidence.is_exact for one in uses)
     files = len({one.path for one in uses})
     return f"{len(uses)} references in {files} files, {exact} exact."
 
 
-def _forms(budget: int) -> list[Form[Use]]:
+def _forms(budget: int) -> list[ItemForm[ListedReference]]:
     width = min(300, budget)
     return [
-        Form("full", lambda shown: "\n".join(_grouped(shown, width, with_text=True))),
-        Form("signatures", lambda shown: "\n".join(_grouped(shown, width // 2, with_text=False))),
-        Form("names by file", lambda shown: "\n".join(_by_file(shown, width))),
+        ItemForm("full", lambda shown: "\n".join(_grouped(shown, width, with_text=True))),
+        ItemForm(
+            "signatures", lambda shown: "\n".join(_grouped(shown, width // 2, with_text=False))
+        ),
+        ItemForm("names by file", lambda shown: "\n".join(_by_file(shown, width))),
     ]
 
 
-def _grouped(shown: Sequence[Use], width: int, *, with_text: bool) -> Iterator[str]:
+def _grouped(shown: Sequence[ListedReference], width: int, *, with_text: bool) -> Iterator[str]:
     """By file and enclosing symbol."""
     for path, group in groupby(shown, key=lambda use: use.path):
         in_file = [*group]
@@ -122,5 +124,5 @@ def _grouped(shown: Sequence[Use], width: int, *, with_text: bool) -> Iterator[s
                 yield clipped(f"    {told}", width)
 
 
-def _by_file(shown: Sequence[Use], width: int) -> Iterator[str]:
+def _by_file(shown: Sequence[ListedReference], width: int) -> Iterator[str]:
     return places_by_file(((one.path, str(one.reference.line)) for one in shown), width)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tsuzuki.collectors.codeindex.tools.definitions import TOOLS
 from tsuzuki.mcp.arguments import next_call
-from tsuzuki.mcp.tool import Call
+from tsuzuki.mcp.tool import ToolCall
 from tsuzuki.model.errors import TsuzukiError
 
 _TOOLS = {one.name: one for one in TOOLS.tools}
@@ -16,7 +16,7 @@ _COMMAND = re.compile(r"tsuzuki index|(?:^| )--[a-z]")
 
 
 @contextmanager
-def refused(call: Call) -> Iterator[None]:
+def refused(call: ToolCall) -> Iterator[None]:
     """Around a question: an error says what to call next instead of which command to type."""
     try:
         yield
@@ -25,7 +25,7 @@ def refused(call: Call) -> Iterator[None]:
         raise
 
 
-def hint_of(problem: TsuzukiError, call: Call) -> str:
+def hint_of(problem: TsuzukiError, call: ToolCall) -> str:
     """What is known about the mistake, and the next call."""
     kept = without_commands(problem.hint or "")
     if any(line.startswith("Next: ") for line in kept):
@@ -44,28 +44,28 @@ def without_commands(hint: str) -> list[str]:
     return [line for line in hint.splitlines() if not _COMMAND.search(line)]
 
 
-def _search(call: Call) -> tuple[str, Mapping[str, Any]]:
+def _search(call: ToolCall) -> tuple[str, Mapping[str, Any]]:
     asked = call.get("name") or call.get("symbols") or call.get("query") or ""
     first = asked[0] if isinstance(asked, list) and asked else asked
     name = str(first).rpartition(":")[2].rpartition("/")[2].partition("[")[0]
     return "code_search", {"query": name or "main"}
 
 
-def _plain_search(call: Call) -> tuple[str, Mapping[str, Any]]:
+def _plain_search(call: ToolCall) -> tuple[str, Mapping[str, Any]]:
     return "code_search", {"query": call.get("query"), "in": "text"}
 
 
-def _outline(_call: Call) -> tuple[str, Mapping[str, Any]]:
+def _outline(_call: ToolCall) -> tuple[str, Mapping[str, Any]]:
     return "code_outline", {"file": "."}
 
 
-def _without_path(call: Call) -> tuple[str, Mapping[str, Any]]:
+def _without_path(call: ToolCall) -> tuple[str, Mapping[str, Any]]:
     """The same question about the tree of this server."""
     rest = {name: value for name, value in call.arguments.items() if name not in ("path", "cursor")}
     return call.tool.name, rest or {"path": "/home/me/src/project"}
 
 
-_NEXT: dict[str, Callable[[Call], tuple[str, Mapping[str, Any]]]] = {
+_NEXT: dict[str, Callable[[ToolCall], tuple[str, Mapping[str, Any]]]] = {
     "no_such_symbol": _search,
     "bad_symbol": _search,
     "bad_regex": _plain_search,

@@ -6,13 +6,13 @@ from functools import partial
 from itertools import accumulate, groupby
 from typing import Any, Self
 
-from tsuzuki.collectors.codeindex.service.answers import Answer, CodeAnswers, Found
+from tsuzuki.collectors.codeindex.service.answers import CodeAnswers, FoundSymbols, IndexAnswer
 from tsuzuki.collectors.codeindex.tools.indexes import index_part, indexes_of
 from tsuzuki.collectors.codeindex.tools.texts import listed_texts, places_by_file
 from tsuzuki.mcp.answer import ToolAnswer
-from tsuzuki.mcp.paging import Cursor, Form, Page, page_answer
+from tsuzuki.mcp.paging import ItemForm, McpCursor, McpPage, page_answer
 from tsuzuki.mcp.tokens import clipped
-from tsuzuki.mcp.tool import Call
+from tsuzuki.mcp.tool import ToolCall
 
 LIMIT_DEFAULT = 20
 COUNTED_LINES_MAX = 2_000
@@ -43,11 +43,11 @@ class Hit:
         return "\0".join((self.query, self.path, self.kind, self.name or self.text))
 
 
-def search(call: Call) -> ToolAnswer:
+def search(call: ToolCall) -> ToolAnswer:
     """Each page has up to `limit` definitions and `limit` lines of each query."""
     queries = listed_texts(call.get("query"))
     limit = call.get("limit", LIMIT_DEFAULT)
-    depth = Cursor.of(call).offset // limit + 1
+    depth = McpCursor.of(call).offset // limit + 1
     indexes = indexes_of(call.state)
     tree = indexes.tree(call)
     found = [
@@ -57,7 +57,7 @@ def search(call: Call) -> ToolAnswer:
     hits = [_Hits.of(query, answer.value) for query, answer in zip(queries, found, strict=True)]
     chunks = [[hit for one in hits for hit in one.chunk(number, limit)] for number in range(depth)]
     shown = sum(map(len, chunks))
-    page = Page(
+    page = McpPage(
         index=index_part(found[-1].index),
         items=[hit for chunk in chunks for hit in chunk],
         forms=_forms(call.budget, is_many=len(queries) > 1),
@@ -70,7 +70,9 @@ def search(call: Call) -> ToolAnswer:
     return page_answer(call, page)
 
 
-def _ask(call: Call, query: str, answers: CodeAnswers, *, count: int) -> Answer[Found]:
+def _ask(
+    call: ToolCall, query: str, answers: CodeAnswers, *, count: int
+) -> IndexAnswer[FoundSymbols]:
     where = call.get("in", "both")
     return answers.search(
         query,
@@ -93,7 +95,7 @@ class _Hits:
     more_names: int
 
     @classmethod
-    def of(cls, query: str, found: Found) -> Self:
+    def of(cls, query: str, found: FoundSymbols) -> Self:
         symbols = [one.symbol for one in found.names.found] if found.names else []
         names = [
             Hit(
@@ -127,7 +129,7 @@ class _Hits:
         return self.more_names + len(self.lines[count:])
 
 
-def _notes(queries: Sequence[str], found: Sequence[Answer[Found]]) -> Iterator[str]:
+def _notes(queries: Sequence[str], found: Sequence[IndexAnswer[FoundSymbols]]) -> Iterator[str]:
     for query, answer in zip(queries, found, strict=True):
         if not answer.value.lines and not (answer.value.names and answer.value.names.found):
             guess = answer.value.did_you_mean
@@ -135,7 +137,7 @@ def _notes(queries: Sequence[str], found: Sequence[Answer[Found]]) -> Iterator[s
             yield clipped(f"Nothing found for {query!r}.{suggestion}", 160)
 
 
-def _forms(budget: int, *, is_many: bool) -> list[Form[Hit]]:
+def _forms(budget: int, *, is_many: bool) -> list[ItemForm[Hit]]:
     width = min(300, budget)
 
     def by_query(shown: Sequence[Hit], lines: Any) -> str:
@@ -146,9 +148,11 @@ def _forms(budget: int, *, is_many: bool) -> list[Form[Hit]]:
         return "\n".join(parts)
 
     return [
-        Form("full", lambda shown: by_query(shown, lambda hits: _full(hits, width))),
-        Form("signatures", lambda shown: by_query(shown, lambda hits: _short(hits, width // 2))),
-        Form("names by file", lambda shown: by_query(shown, lambda hits: _names(hits, width))),
+        ItemForm("full", lambda shown: by_query(shown, lambda hits: _full(hits, width))),
+        ItemForm(
+            "signatures", lambda shown: by_query(shown, lambda hits: _short(hits, width // 2))
+        ),
+        ItemForm("names by file", lambda shown: by_query(shown, lambda hits: _names(hits, width))),
     ]
 
 

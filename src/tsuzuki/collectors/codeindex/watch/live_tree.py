@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tsuzuki.collectors.codeindex.answers.changed_files import (
     TreeChanges,
-    Walk,
+    TreeWalk,
     changes_of_walk,
     compared,
     suspects_of,
@@ -218,7 +218,7 @@ class LiveTree:
                 self._begin(known, walk, mark)
         return changes_of_walk(files, walk)
 
-    def _is_covered(self, walk: Walk) -> bool:
+    def _is_covered(self, walk: TreeWalk) -> bool:
         """Whether every file lies in a folder that is watched. A repository in which git lists nothing, or about which
         it does not answer, is none: later it is scanned in another way."""
         if not walk.scan.listed and git_folder_of(self._root) is not None:
@@ -228,7 +228,7 @@ class LiveTree:
         folders = {file.path.rpartition("/")[0] for file in walk.readable}
         return not walk.scan.unread_folders and folders <= self._notifier.folders
 
-    def _begin(self, known: _Known, walk: Walk, mark: int) -> None:
+    def _begin(self, known: _Known, walk: TreeWalk, mark: int) -> None:
         """Go on from a walk that began after `mark`, unless events were lost meanwhile."""
         dirty = _to_look_at(walk.suspects, walk.readable)
         with self._lock:

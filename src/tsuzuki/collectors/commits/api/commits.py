@@ -7,7 +7,11 @@ from fastapi import Path, Query, Response
 from pydantic import Field
 
 from tsuzuki.collectors.commits.service import CommitsService
-from tsuzuki.collectors.commits.service.bulk_runs import BulkView, StartedCollection, Summary
+from tsuzuki.collectors.commits.service.collections import (
+    CollectionView,
+    StartedCollection,
+    Summary,
+)
 from tsuzuki.collectors.commits.service.commits import ProjectView, TargetView
 from tsuzuki.model.access import Right
 from tsuzuki.web.answers import Model
@@ -88,7 +92,7 @@ class TargetAdditionsOut(Model):
     items: list[TargetAdditionOut]
 
 
-class CollectRequest(Model):
+class CollectCommitsRequest(Model):
     """Which targets; all of them if nothing is said."""
 
     projects: list[ProjectReference] = Field([], max_length=1000)
@@ -98,14 +102,14 @@ class CollectRequest(Model):
 class CollectionStarted(Model):
     """`job_run_id` is the run that works on it; `is_takeover` if another process had started it."""
 
-    run_id: str
+    collection_id: str
     job_run_id: int
     total_targets: int
     is_takeover: bool
 
 
 class CollectionOut(Model):
-    run_id: str
+    collection_id: str
     started_at_utc: str
     completed_at_utc: str | None
     run_status: str
@@ -164,7 +168,7 @@ def target_out(context: Context, view: TargetView) -> TargetOut:
     return TargetOut.model_validate(context.mask(asdict(view)))
 
 
-def details_out(context: Context, view: BulkView) -> CollectionDetails:
+def details_out(context: Context, view: CollectionView) -> CollectionDetails:
     details = {
         **asdict(view.summary),
         "retry_of": view.retry_of,
@@ -269,13 +273,13 @@ def remove_target(
 @router.get("/commits/collections", dependencies=[requires(Right.COLLECTORS_READ)])
 def list_collections(context: Context, query: PageQuery) -> Page[CollectionOut]:
     """List collections, the newest first."""
-    bulk_runs = commits_service(context).bulk_runs
+    collections = commits_service(context).collections
     return context.page(
         query,
-        find=lambda after, limit: bulk_runs.runs(after=after, limit=limit),
-        position=lambda summary: summary.run_id,
+        find=lambda after, limit: collections.summaries(after=after, limit=limit),
+        position=lambda summary: summary.collection_id,
         item=collection_out,
-        count=lambda: count_of(bulk_runs.count()),
+        count=lambda: count_of(collections.count()),
     )
 
 
@@ -290,16 +294,16 @@ def collection_out(summary: Summary) -> CollectionOut:
     responses={202: LOCATION_HEADER, **problem_responses(404)},
 )
 def start_collection(
-    context: Context, response: Response, body: CollectRequest | None = None
+    context: Context, response: Response, body: CollectCommitsRequest | None = None
 ) -> CollectionStarted:
     """Collect all targets, or some. While one collection runs, another is refused."""
-    asked = body or CollectRequest(projects=[], branch=None)
-    started = commits_service(context).bulk_runs.start(asked.projects, branch=asked.branch)
+    asked = body or CollectCommitsRequest(projects=[], branch=None)
+    started = commits_service(context).collections.start(asked.projects, branch=asked.branch)
     return _started(response, started)
 
 
 def _started(response: Response, started: StartedCollection) -> CollectionStarted:
-    response.headers["Location"] = f"/api/v1/commits/collections/{started.run_id}"
+    response.headers["Location"] = f"/api/v1/commits/collections/{started.collection_id}"
     return CollectionStarted.model_validate(asdict(started))
 
 
@@ -310,7 +314,7 @@ def _started(response: Response, started: StartedCollection) -> CollectionStarte
 )
 def get_collection(context: Context, collection_id: CollectionId) -> CollectionDetails:
     """One collection with the result of each target."""
-    return details_out(context, commits_service(context).bulk_runs.show(collection_id))
+    return details_out(context, commits_service(context).collections.show(collection_id))
 
 
 @router.post(
@@ -323,7 +327,7 @@ def retry_collection(
     context: Context, collection_id: CollectionId, response: Response
 ) -> CollectionStarted:
     """A new collection of what failed, or was left pending, in an earlier one."""
-    return _started(response, commits_service(context).bulk_runs.retry(collection_id))
+    return _started(response, commits_service(context).collections.retry(collection_id))
 
 
 @router.post(
@@ -333,4 +337,4 @@ def retry_collection(
 )
 def cancel_collection(context: Context, collection_id: CollectionId) -> CollectionOut:
     """Stop the running collection. What is done is kept, the rest stays pending."""
-    return collection_out(commits_service(context).bulk_runs.cancel(collection_id))
+    return collection_out(commits_service(context).collections.cancel(collection_id))

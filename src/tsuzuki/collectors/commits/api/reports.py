@@ -11,7 +11,7 @@ from starlette.responses import StreamingResponse
 
 from tsuzuki.collectors.commits.api.commits import commits_service
 from tsuzuki.collectors.commits.service.export_text import ExportFormat, chart_text, export_text
-from tsuzuki.collectors.commits.service.selection import Identities, Merges, Selection
+from tsuzuki.collectors.commits.service.selection import CommitSelection, Identities, Merges
 from tsuzuki.collectors.commits.service.statistics import Dimension
 from tsuzuki.model.access import Right
 from tsuzuki.web.answers import GivenDay, Model
@@ -49,8 +49,8 @@ class SelectionQuery(BaseModel):
     )
     generated: bool = Field(True, description="With lock files, vendored and generated code.")
 
-    def selection(self) -> Selection:
-        return Selection(
+    def selection(self) -> CommitSelection:
+        return CommitSelection(
             projects=tuple(self.project),
             branches=tuple(self.branch),
             authors=tuple(self.author),

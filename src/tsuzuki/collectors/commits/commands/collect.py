@@ -25,7 +25,7 @@ from tsuzuki.model.states import RunState
 
 if TYPE_CHECKING:
     from tsuzuki.collectors.commits.commands.progress import Bars
-    from tsuzuki.collectors.commits.service.bulk_runs import BulkProgress, StartedCollection
+    from tsuzuki.collectors.commits.service.collections import CollectionProgress, StartedCollection
     from tsuzuki.services.one_run_engine import OneRunEngine
     from tsuzuki.wiring.application import Application
 
@@ -60,7 +60,7 @@ def collect(
     """
     with open_application(invocation) as application:
         apply_file(invocation, application)
-        started = commits_service(application).bulk_runs.start(references, branch=branch)
+        started = commits_service(application).collections.start(references, branch=branch)
         is_of_all = not references and branch is None
         _follow(invocation, application, started, detach=detach, is_of_all=is_of_all)
 
@@ -76,7 +76,7 @@ def retry(invocation: Invocation, run: str, detach: bool) -> None:
     tsuzuki commits retry 550e8400
     """
     with open_application(invocation) as application:
-        started = commits_service(application).bulk_runs.retry(run)
+        started = commits_service(application).collections.retry(run)
         _follow(invocation, application, started, detach=detach)
 
 
@@ -92,14 +92,14 @@ def watch(invocation: Invocation) -> None:
         running = next(
             (
                 one
-                for one in commits_service(application).bulk_runs.runs(limit=5)
+                for one in commits_service(application).collections.summaries(limit=5)
                 if one.completed_at_utc is None
             ),
             None,
         )
         if running is None:
             raise NotFound("no collection is running", hint="See: tsuzuki commits runs")
-        _see_through(invocation, application, running.run_id)
+        _see_through(invocation, application, running.collection_id)
 
 
 def _follow(
@@ -112,10 +112,11 @@ def _follow(
 ) -> None:
     if started.is_takeover:
         say(
-            invocation, f"Going on with the collection {started.run_id}, which was left unfinished."
+            invocation,
+            f"Going on with the collection {started.collection_id}, which was left unfinished.",
         )
     else:
-        say(invocation, f"Collection {started.run_id} of {started.total_targets} targets.")
+        say(invocation, f"Collection {started.collection_id} of {started.total_targets} targets.")
     if detach:
         is_executed = application.liveness.has_live_leader_and_worker()
         if not is_executed:
@@ -126,40 +127,44 @@ def _follow(
             )
         emit(invocation, {**asdict(started), "engine_at_work": is_executed})
         return
-    _see_through(invocation, application, started.run_id, is_of_all=is_of_all)
+    _see_through(invocation, application, started.collection_id, is_of_all=is_of_all)
 
 
 def _see_through(
-    invocation: Invocation, application: "Application", run_id: str, *, is_of_all: bool = False
+    invocation: Invocation,
+    application: "Application",
+    collection_id: str,
+    *,
+    is_of_all: bool = False,
 ) -> None:
     """Stay with a collection until it has ended, and end with its result. One that `is_of_all` targets is
     continued by the next such one."""
 
     def find_run() -> int | None:
-        return commits_service(application).bulk_runs.show(run_id).job_run_id
+        return commits_service(application).collections.show(collection_id).job_run_id
 
     signals = ProcessSignals(application.local_engine.hurry)
     with closing(application.one_run_engine(find_run)) as engine:
-        _watch(invocation, application, run_id, stop=signals.received, engine=engine)
+        _watch(invocation, application, collection_id, stop=signals.received, engine=engine)
         if signals.received.is_set():
-            next_command = "collect" if is_of_all else f"retry {run_id}"
-            raise _given_up(application, run_id, next_command, is_ours=engine.is_ours)
-    _tell_end(invocation, application, run_id)
+            next_command = "collect" if is_of_all else f"retry {collection_id}"
+            raise _given_up(application, collection_id, next_command, is_ours=engine.is_ours)
+    _tell_end(invocation, application, collection_id)
 
 
 def _given_up(
-    application: "Application", run_id: str, next_command: str, *, is_ours: bool
+    application: "Application", collection_id: str, next_command: str, *, is_ours: bool
 ) -> Interrupted:
     """After ^C: what this process executes is cancelled, or a retry would take its place."""
     if not is_ours:
         return Interrupted(
-            f"interrupted; the collection {run_id} goes on",
+            f"interrupted; the collection {collection_id} goes on",
             hint="Stop it with: tsuzuki commits cancel",
         )
     with suppress(Conflict):  # it has just ended
-        commits_service(application).bulk_runs.cancel(run_id)
+        commits_service(application).collections.cancel(collection_id)
     return Interrupted(
-        f"the collection {run_id} was interrupted",
+        f"the collection {collection_id} was interrupted",
         hint=f"What is done is kept; go on with: tsuzuki commits {next_command}",
     )
 
@@ -167,7 +172,7 @@ def _given_up(
 def _watch(
     invocation: Invocation,
     application: "Application",
-    run_id: str,
+    collection_id: str,
     *,
     stop: threading.Event,
     engine: "OneRunEngine",
@@ -177,7 +182,7 @@ def _watch(
     pause = FIRST_LOOK_SECONDS
     with ProgressLines(invocation) if no_bars else _bars(invocation) as shown:
         while True:
-            progress = commits_service(application).bulk_runs.progress(run_id)
+            progress = commits_service(application).collections.progress(collection_id)
             engine.check(is_running=progress.job_run_state is RunState.RUNNING)
             shown.show(progress)
             if progress.summary.completed_at_utc is not None:
@@ -188,23 +193,23 @@ def _watch(
             pause = min(pause * 1.5, LOOK_SECONDS)
 
 
-def _refuse_failed(progress: "BulkProgress") -> None:
+def _refuse_failed(progress: "CollectionProgress") -> None:
     """The run that worked on it has failed for good, and the collection waits for another."""
     if progress.job_run_state in (RunState.FAILED, RunState.TIMED_OUT):
         raise RunFailed(
-            f"the collection {progress.summary.run_id} stopped: {progress.error}",
+            f"the collection {progress.summary.collection_id} stopped: {progress.error}",
             hint="What is done is kept; go on with: tsuzuki commits collect",
         )
 
 
-def _tell_end(invocation: Invocation, application: "Application", run_id: str) -> None:
-    view = commits_service(application).bulk_runs.show(run_id)
+def _tell_end(invocation: Invocation, application: "Application", collection_id: str) -> None:
+    view = commits_service(application).collections.show(collection_id)
     if invocation.output is OutputFormat.TABLE:
         emit(invocation, view.results, columns=RESULTS, empty="It had no targets.")
         summary = view.summary
         say(
             invocation,
-            f"Collection {run_id} {summary.run_status}: {summary.success_count} succeeded, "
+            f"Collection {collection_id} {summary.run_status}: {summary.success_count} succeeded, "
             f"{summary.failed_count} failed, {summary.pending_count} pending.",
         )
     else:

@@ -31,7 +31,7 @@ PROJECTS = [
     Column("location"),
 ]
 RUNS = [
-    Column("run_id", "COLLECTION", shrinks=True),
+    Column("collection_id", "COLLECTION", shrinks=True),
     Column("run_status", "STATUS"),
     Column("total_targets", "TARGETS", align="right"),
     Column("success_count", "SUCCESS", align="right"),
@@ -159,7 +159,7 @@ def runs(invocation: Invocation, limit: int) -> None:
     tsuzuki commits runs --limit 5
     """
     with open_application(invocation) as application:
-        found = commits_service(application).bulk_runs.runs(limit=limit)
+        found = commits_service(application).collections.summaries(limit=limit)
     emit(invocation, found, columns=RUNS, empty="No collection yet: tsuzuki commits collect")
 
 
@@ -173,7 +173,7 @@ def show(invocation: Invocation, run: str) -> None:
     tsuzuki commits show 550e8400
     """
     with open_application(invocation) as application:
-        view = commits_service(application).bulk_runs.show(run)
+        view = commits_service(application).collections.show(run)
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, {**asdict(view.summary), **_beside_summary(view)})
         return
@@ -194,9 +194,9 @@ def cancel(invocation: Invocation, run: str | None) -> None:
     tsuzuki commits cancel 550e8400
     """
     with open_application(invocation) as application:
-        summary = commits_service(application).bulk_runs.cancel(run)
+        summary = commits_service(application).collections.cancel(run)
     emit(invocation, [summary], columns=RUNS)
-    say(invocation, f"Go on with what is left: tsuzuki commits retry {summary.run_id}")
+    say(invocation, f"Go on with what is left: tsuzuki commits retry {summary.collection_id}")
 
 
 commits.add_command(stats)

@@ -14,7 +14,7 @@ from tsuzuki.model.progress import ProgressMeter
 from tsuzuki.model.visible_text import neutralise
 
 if TYPE_CHECKING:
-    from tsuzuki.collectors.commits.service.bulk_runs import BulkProgress
+    from tsuzuki.collectors.commits.service.collections import CollectionProgress
 
 SHOWN_MAX = 4
 
@@ -45,7 +45,7 @@ class Bars:
         self._live.update(self._bar)
         self._live.stop()
 
-    def show(self, progress: "BulkProgress") -> None:
+    def show(self, progress: "CollectionProgress") -> None:
         summary = progress.summary
         rate = self._meter.update(progress.new_commits, None, self._clock.monotonic())
         self._bar.update(
@@ -61,13 +61,13 @@ class Bars:
         self._live.update(Group(self._bar, *lines))
 
 
-def sums_of(progress: "BulkProgress", rate_per_second: float) -> str:
+def sums_of(progress: "CollectionProgress", rate_per_second: float) -> str:
     """What stands beside the bar."""
     failed = progress.summary.failed_count
     return f"{failed} failed · {progress.new_commits} commits · {rate_per_second:.0f}/s"
 
 
-def current_of(progress: "BulkProgress") -> list[str]:
+def current_of(progress: "CollectionProgress") -> list[str]:
     """The targets under way, the first few by name."""
     shown = [
         neutralise(f"  {one.branch_name} of {one.path}: {one.commits} commits")

@@ -10,7 +10,7 @@ from tsuzuki.model.progress import ProgressMeter
 from tsuzuki.model.visible_text import neutralise
 
 if TYPE_CHECKING:
-    from tsuzuki.collectors.commits.service.bulk_runs import BulkProgress
+    from tsuzuki.collectors.commits.service.collections import CollectionProgress
 
 
 class ProgressLines:
@@ -28,7 +28,7 @@ class ProgressLines:
     def __exit__(self, *_exc: object) -> None:
         """The lines stay."""
 
-    def show(self, progress: "BulkProgress") -> None:
+    def show(self, progress: "CollectionProgress") -> None:
         rate = self._meter.update(progress.new_commits, None, self._clock.monotonic())
         if not self._interval.is_over():
             return
@@ -43,7 +43,7 @@ class ProgressLines:
             say(self._invocation, line)
 
 
-def completing_of(progress: "BulkProgress") -> list[str]:
+def completing_of(progress: "CollectionProgress") -> list[str]:
     """The projects whose earlier commits are being completed."""
     return [
         neutralise(

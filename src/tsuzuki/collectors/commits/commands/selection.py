@@ -14,7 +14,7 @@ from tsuzuki.model.errors import UsageError
 
 if TYPE_CHECKING:
     from tsuzuki.collectors.commits.service.report import LeftOut
-    from tsuzuki.collectors.commits.service.selection import Selection
+    from tsuzuki.collectors.commits.service.selection import CommitSelection
 
 _DAY = re.compile(r"([0-9]{4})-([0-9]{2})(?:-([0-9]{2}))?")
 
@@ -128,15 +128,15 @@ def selection_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def selection_of(options: dict[str, Any]) -> "Selection":
+def selection_of(options: dict[str, Any]) -> "CommitSelection":
     """The selection that the options stand for."""
-    from tsuzuki.collectors.commits.service.selection import Identities, Merges, Selection
+    from tsuzuki.collectors.commits.service.selection import CommitSelection, Identities, Merges
 
     given = dict(options)
     given["merges"] = Merges(given["merges"])
     given["identities"] = Identities(given["identities"])
     given["generated"] = not given.pop("no_generated")
-    return Selection(**given)
+    return CommitSelection(**given)
 
 
 def is_narrowed(options: dict[str, Any]) -> bool:

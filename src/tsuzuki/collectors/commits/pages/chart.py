@@ -42,7 +42,7 @@ class MonthOut(Model):
     commits: list[int]
 
 
-class SeriesOut(Model):
+class ChartSeries(Model):
     """`author` is what is shown, `filter` the name or address that narrows the chart; null for the others."""
 
     author: str
@@ -62,7 +62,7 @@ class MonthlyView(Model):
     """`csv_path` and `export_path` are files with the same filters: the table, and every commit."""
 
     months: list[MonthOut]
-    series: list[SeriesOut]
+    series: list[ChartSeries]
     authors: list[AuthorOut]
     author_count: int
     total: dict[str, int]
@@ -132,9 +132,9 @@ def _months(chart: Chart) -> list[MonthOut]:
     ]
 
 
-def _series(context: PageContext, chart: Chart) -> list[SeriesOut]:
+def _series(context: PageContext, chart: Chart) -> list[ChartSeries]:
     return [
-        SeriesOut(
+        ChartSeries(
             author=context.mask(series.author),
             filter=None if chart.is_of_others(place) else _filter_of(context.mask(series.author)),
             commits=sum(series.commits),

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from tsuzuki.collectors.commits.api.commits import CollectionId, TargetResult, commits_service
 from tsuzuki.collectors.commits.pages.commits import CollectionRow, collection_row, moment_of
-from tsuzuki.collectors.commits.service.bulk_runs import JOB, BulkView, Result, ResultStatus
+from tsuzuki.collectors.commits.service.collections import JOB, CollectionView, Result, ResultStatus
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.web.answers import Model, Moment
@@ -34,13 +34,13 @@ class CollectionsView(Model):
     shared=True,
 )
 def collections_page(context: Page, query: Annotated[PageRequest, Query()]) -> CollectionsView:
-    bulk_runs = commits_service(context).bulk_runs
+    collections = commits_service(context).collections
     page = context.page(
         query.model_copy(update={"count": True}),
-        find=lambda after, limit: bulk_runs.runs(after=after, limit=limit),
-        position=lambda summary: summary.run_id,
+        find=lambda after, limit: collections.summaries(after=after, limit=limit),
+        position=lambda summary: summary.collection_id,
         item=collection_row,
-        count=lambda: count_of(bulk_runs.count()),
+        count=lambda: count_of(collections.count()),
     )
     return CollectionsView(collections=page.items, next_cursor=page.next_cursor, count=page.count)
 
@@ -57,7 +57,7 @@ class InWorkOut(Model):
     commits: int
 
 
-class CollectionView(Model):
+class CollectionPage(Model):
     """`has_engine`: a leader and a worker are there to work on it."""
 
     collection: CollectionRow
@@ -83,10 +83,10 @@ class ResultsQuery(PageRequest):
 )
 def collection_page(
     context: Page, collection_id: CollectionId, query: Annotated[ResultsQuery, Query()]
-) -> CollectionView:
-    bulk_runs = commits_service(context).bulk_runs
-    view = bulk_runs.show(collection_id)
-    progress = bulk_runs.progress(view.summary.run_id)
+) -> CollectionPage:
+    collections = commits_service(context).collections
+    view = collections.show(collection_id)
+    progress = collections.progress(view.summary.collection_id)
     shown = [one for one in view.results if query.status in (None, one.status)]
     page = context.page(
         query,
@@ -95,7 +95,7 @@ def collection_page(
         item=lambda result: _result_row(context, result),
     )
     is_running = view.summary.completed_at_utc is None
-    return CollectionView(
+    return CollectionPage(
         collection=collection_row(view.summary),
         retry_of=view.retry_of,
         job_run_id=view.job_run_id,
@@ -138,12 +138,12 @@ def confirm_retry(context: Page, collection_id: CollectionId) -> ConfirmCollecti
 @screen.form("/commits/collections/{collection_id}/retry", right=Right.COLLECTORS_OPERATE)
 def retry(context: Page, collection_id: CollectionId) -> Response:
     try:
-        started = commits_service(context).bulk_runs.retry(collection_id)
+        started = commits_service(context).collections.retry(collection_id)
     except TsuzukiError as error:
         return _refused(context, collection_id, error, "screens/commits_retry.html")
     text = message("A collection of %(count)s targets was started.")
     return context.redirect(
-        f"/commits/collections/{started.run_id}", text, count=started.total_targets
+        f"/commits/collections/{started.collection_id}", text, count=started.total_targets
     )
 
 
@@ -159,17 +159,17 @@ def confirm_cancel(context: Page, collection_id: CollectionId) -> ConfirmCollect
 @screen.form("/commits/collections/{collection_id}/cancel", right=Right.COLLECTORS_OPERATE)
 def cancel(context: Page, collection_id: CollectionId) -> Response:
     try:
-        summary = commits_service(context).bulk_runs.cancel(collection_id)
+        summary = commits_service(context).collections.cancel(collection_id)
     except TsuzukiError as error:
         return _refused(context, collection_id, error, "screens/commits_cancel.html")
     text = message("The collection was canceled. What is done is kept.")
-    return context.redirect(f"/commits/collections/{summary.run_id}", text)
+    return context.redirect(f"/commits/collections/{summary.collection_id}", text)
 
 
 def _confirm(
     context: PageContext, collection_id: str, problem: Problem | None = None
 ) -> ConfirmCollectionView:
-    found: BulkView = commits_service(context).bulk_runs.show(collection_id)
+    found: CollectionView = commits_service(context).collections.show(collection_id)
     return ConfirmCollectionView(collection=collection_row(found.summary), problem=problem)
 
 

@@ -15,7 +15,7 @@ from tsuzuki.collectors.commits.api.commits import (
     commits_service,
     target_out,
 )
-from tsuzuki.collectors.commits.service.bulk_runs import Summary
+from tsuzuki.collectors.commits.service.collections import Summary
 from tsuzuki.collectors.commits.service.commits import TargetView
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import TsuzukiError
@@ -73,7 +73,9 @@ def find_targets(context: PageContext, query: TargetsQuery) -> ListPage[TargetRo
 @screen.page("/commits", right=Right.COLLECTORS_READ, template="screens/commits.html", shared=True)
 def commits_page(context: Page, query: Annotated[TargetsQuery, Query()]) -> CommitsView:
     page = find_targets(context, query)
-    newest = [collection_row(one) for one in commits_service(context).bulk_runs.runs(limit=2)]
+    newest = [
+        collection_row(one) for one in commits_service(context).collections.summaries(limit=2)
+    ]
     return CommitsView(
         targets=page.items,
         next_cursor=page.next_cursor,
@@ -116,7 +118,7 @@ def _target_key(position: str | None) -> tuple[int, str] | None:
     return int(project_id), branch
 
 
-class AddView(Model):
+class AddTargetView(Model):
     """A form with what was typed, the projects that are known, and what is wrong."""
 
     project: str = ""
@@ -125,11 +127,11 @@ class AddView(Model):
     problem: Problem | None = None
 
 
-class AddQuery(BaseModel):
+class AddTargetQuery(BaseModel):
     project: str = Field("", max_length=500)
 
 
-class AddForm(BaseModel):
+class AddTargetForm(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     project: ProjectReference
@@ -139,18 +141,18 @@ class AddForm(BaseModel):
 @screen.page(
     "/commits/targets/add", right=Right.COLLECTORS_OPERATE, template="screens/commits_add.html"
 )
-def add_page(context: Page, query: Annotated[AddQuery, Query()]) -> AddView:
-    return AddView(project=query.project, projects=_known_projects(context))
+def add_page(context: Page, query: Annotated[AddTargetQuery, Query()]) -> AddTargetView:
+    return AddTargetView(project=query.project, projects=_known_projects(context))
 
 
 @screen.form("/commits/targets/add", right=Right.COLLECTORS_OPERATE)
-def add(context: Page, form: Annotated[AddForm, Form()]) -> Response:
+def add(context: Page, form: Annotated[AddTargetForm, Form()]) -> Response:
     branch = form.branch.strip() or None
     try:
         view = commits_service(context).commits.add_target(form.project.strip(), branch, base=None)
     except TsuzukiError as error:
         problem = context.problem(error)
-        refused = AddView(
+        refused = AddTargetView(
             project=form.project,
             branch=form.branch,
             projects=_known_projects(context),

@@ -68,7 +68,7 @@ def _plan(context: PageContext, asked: CollectQuery, problem: Problem | None = N
     service = commits_service(context)
     only = service.commits.select_targets(asked.project, branch=asked.branch)
     heads = service.commits.remote_heads(asked_max=0 if problem else ASKED_MAX, only=only)
-    (newest, *_) = (*service.bulk_runs.runs(limit=1), None)
+    (newest, *_) = (*service.collections.summaries(limit=1), None)
     return PlanView(
         targets=[PlannedTarget.model_validate(context.mask(asdict(head))) for head in heads],
         counts=dict(Counter(head.outcome.value for head in heads)),
@@ -80,9 +80,9 @@ def _plan(context: PageContext, asked: CollectQuery, problem: Problem | None = N
 
 @screen.form("/commits/collect", right=Right.COLLECTORS_OPERATE)
 def collect(context: Page, form: Annotated[CollectForm, Form()]) -> Response:
-    bulk_runs = commits_service(context).bulk_runs
+    collections = commits_service(context).collections
     try:
-        started = bulk_runs.start(form.project, branch=form.branch)
+        started = collections.start(form.project, branch=form.branch)
     except TsuzukiError as error:
         problem = context.problem(error)
         view = _plan(context, form, problem)
@@ -91,5 +91,5 @@ def collect(context: Page, form: Annotated[CollectForm, Form()]) -> Response:
     if started.is_takeover:
         text = message("A collection that was left unfinished is continued: %(count)s targets.")
     return context.redirect(
-        f"/commits/collections/{started.run_id}", text, count=started.total_targets
+        f"/commits/collections/{started.collection_id}", text, count=started.total_targets
     )

@@ -18,12 +18,12 @@ from typing import Any
 
 from tsuzuki.collectors.commits.people.bots import BotRule
 from tsuzuki.collectors.commits.people.identity import NO_TEAM, Directory, folded
-from tsuzuki.config.schema.problems import Problem, invalid
+from tsuzuki.config.schema.problems import ConfigProblem, invalid
 from tsuzuki.config.schema.validation import unknown_key, wrong_value
-from tsuzuki.config.yaml.document import Document, parse_document
+from tsuzuki.config.yaml.document import YamlDocument, parse_document
 from tsuzuki.config.yaml.nodes import KeyPath
 from tsuzuki.config.yaml.source import decode_source, read_bytes
-from tsuzuki.model.errors import ConfigurationError, Place
+from tsuzuki.model.errors import ConfigurationError, FilePlace
 from tsuzuki.model.suggestion import did_you_mean
 
 KEYS = ("people", "teams", "bots")
@@ -36,13 +36,13 @@ def read_people(path: Path) -> Directory:
         raise ConfigurationError(
             f"{path}, the file of people, does not exist",
             hint="Write it, or remove `people` under `commits:`.",
-            place=Place(file=str(path)),
+            place=FilePlace(file=str(path)),
             code="people_file",
         )
     return directory_of(parse_document(decode_source(read_bytes(path), file=str(path))))
 
 
-def directory_of(document: Document) -> Directory:
+def directory_of(document: YamlDocument) -> Directory:
     """Raises `InvalidFile` with all problems of the file."""
     return _Reader(document).read()
 
@@ -50,15 +50,15 @@ def directory_of(document: Document) -> Directory:
 class _Reader:
     """One pass over a document; collects problems as it goes."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: YamlDocument) -> None:
         self._document = document
-        self._problems: list[Problem] = []
+        self._problems: list[ConfigProblem] = []
 
     def read(self) -> Directory:
         data = {} if self._document.data is None else self._document.data
         if not isinstance(data, dict):
             message = f"the file must be a mapping with the keys {', '.join(KEYS)}"
-            raise invalid([Problem(path=(), message=message)], self._document)
+            raise invalid([ConfigProblem(path=(), message=message)], self._document)
         self._refuse_unknown(data, (), KEYS)
         people = dict(self._lists(data, "people", "a mapping of people to addresses and names"))
         owners = self._owners(people)
@@ -114,7 +114,7 @@ class _Reader:
                 other = owners.setdefault(folded(text), person)
                 if other != person:
                     self._problems.append(
-                        Problem(
+                        ConfigProblem(
                             path=("people", person, index),
                             message=f"`{text}` is of {other} already",
                             hint=f"Keep it with {other} or with {person}.",
@@ -128,13 +128,13 @@ class _Reader:
             if team == NO_TEAM:
                 problem = "stands for people who are in no team"
                 self._problems.append(
-                    Problem(path=("teams", team), message=f"`{team}` {problem}", at_key=True)
+                    ConfigProblem(path=("teams", team), message=f"`{team}` {problem}", at_key=True)
                 )
             for index, member in enumerate(members):
                 if member not in people:
                     guess = did_you_mean(member, people)
                     self._problems.append(
-                        Problem(
+                        ConfigProblem(
                             path=("teams", team, index),
                             message=f"`{member}` of the team {team} is not under `people`",
                             hint=f"{guess}Add the person under `people`, with an address or a name.",

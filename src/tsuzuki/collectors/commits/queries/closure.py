@@ -115,20 +115,25 @@ _ABSENT = select(commit_absences.c.commit_sha).where(
 )
 
 
+def absent(connection: Connection, project_id: int, shas: Collection[str]) -> set[str]:
+    """Those commits that the source does not have, as a collection has found."""
+    return absent_before(connection, project_id, shas, collection_id="")
+
+
 def absent_before(
-    connection: Connection, project_id: int, shas: Collection[str], *, run_id: str
+    connection: Connection, project_id: int, shas: Collection[str], *, collection_id: str
 ) -> set[str]:
-    """Those commits that the source did not have in an earlier bulk collection than `run_id` either."""
-    values = {"project": project_id, "collection": run_id, "shas": shas}
+    """Those commits that the source did not have in an earlier collection than `collection_id` either."""
+    values = {"project": project_id, "collection": collection_id, "shas": shas}
     return set(execute(connection, _ABSENT, values).scalars())
 
 
 def add_absences(
-    connection: Connection, project_id: int, shas: Collection[str], *, run_id: str
+    connection: Connection, project_id: int, shas: Collection[str], *, collection_id: str
 ) -> None:
     """Record that the source does not have these commits. The first collection that found it so is kept."""
     rows = [(sha,) for sha in sorted(shas)]
-    values = {"project": project_id, "collection": run_id}
+    values = {"project": project_id, "collection": collection_id}
     execute_batch(connection, _add_absences, _ABSENCE_COLUMNS, rows, values)
 
 

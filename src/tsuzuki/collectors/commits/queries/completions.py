@@ -153,9 +153,9 @@ _COMPLETING = (
 )
 
 
-def in_work(connection: Connection, run_id: str) -> list[Completing]:
-    """The projects of which a branch is being completed in a bulk collection."""
-    rows = execute(connection, _COMPLETING, {"collection": run_id}).mappings()
+def in_work(connection: Connection, collection_id: str) -> list[Completing]:
+    """The projects of which a branch is being completed in a collection."""
+    rows = execute(connection, _COMPLETING, {"collection": collection_id}).mappings()
     return [Completing(**{**row, "commits": int(row["commits"])}) for row in rows]
 
 

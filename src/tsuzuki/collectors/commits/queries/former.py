@@ -27,7 +27,7 @@ from sqlalchemy import (
 from tsuzuki.collectors.commits.queries import targets
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.tables import (
-    BulkStatus,
+    CollectionStatus,
     ProjectKind,
     ResultStatus,
     bulk_collection_owners,
@@ -48,15 +48,15 @@ _MONTH_LENGTH = len("2024-02")
 
 _newest = (
     select(_runs.c.run_id)
-    .where(_runs.c.status == BulkStatus.RUNNING)
+    .where(_runs.c.status == CollectionStatus.RUNNING)
     .order_by(_runs.c.started_at_utc.desc(), _runs.c.run_id)
     .limit(1)
     .scalar_subquery()
 )
 _CANCEL_OLDER = (
     update(_runs)
-    .where(_runs.c.status == BulkStatus.RUNNING, _runs.c.run_id != _newest)
-    .values(status=BulkStatus.CANCELLED, completed_at_utc=_NOW)
+    .where(_runs.c.status == CollectionStatus.RUNNING, _runs.c.run_id != _newest)
+    .values(status=CollectionStatus.CANCELLED, completed_at_utc=_NOW)
 )
 _OTHER_KINDS = (
     select(projects.c.kind)
@@ -125,7 +125,9 @@ _ADD_TOTALS = insert(commit_totals).from_select(
 )
 _ADD_OWNER = insert(bulk_collection_owners).from_select(
     ["run_id", "job_run_id"],
-    select(_runs.c.run_id, literal(0, BigInteger())).where(_runs.c.status == BulkStatus.RUNNING),
+    select(_runs.c.run_id, literal(0, BigInteger())).where(
+        _runs.c.status == CollectionStatus.RUNNING
+    ),
 )
 _TARGETS_OF_RESULTS = (
     select(
@@ -134,7 +136,7 @@ _TARGETS_OF_RESULTS = (
         func.max(
             cast(
                 (_results.c.status == ResultStatus.PENDING)
-                & (_runs.c.status == BulkStatus.RUNNING),
+                & (_runs.c.status == CollectionStatus.RUNNING),
                 Integer(),
             )
         ).label("is_pending"),

@@ -1,4 +1,4 @@
-"""The ledger of bulk collections: started, settled target by target, completed or cancelled.
+"""The ledger of collections: started, settled target by target, completed or cancelled.
 
 Every change of a result goes together with the counter that counts it, and names what it expects to
 find; at most one collection is `running`, which the schema guarantees.
@@ -16,7 +16,7 @@ from sqlalchemy.engine import Dialect
 
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.tables import (
-    BulkStatus,
+    CollectionStatus,
     ResultStatus,
     bulk_collection_owners,
     bulk_collection_results,
@@ -39,15 +39,15 @@ _TARGET_COLUMNS: Columns = {"project_id": BigInteger(), "branch_name": Text()}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Owner:
-    """The run of the engine that works on a bulk collection."""
+class CollectionOwner:
+    """The run of the engine that works on a collection."""
 
     job_run_id: int
     retry_of: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settled:
+class SettledTarget:
     """How a target ended: with its number of new commits, or with an error."""
 
     new_commits: int | None = None
@@ -61,17 +61,17 @@ def new_id() -> str:
     return str(uuid.uuid4())
 
 
-def open_run(
+def open_collection(
     connection: Connection,
-    run_id: str,
+    collection_id: str,
     targets: Sequence[Target],
     *,
     job_run_id: int,
     now: datetime,
     retry_of: str | None = None,
 ) -> str | None:
-    """Start a bulk collection with all its targets pending; None if one is running."""
-    of_collection = {"collection": run_id}
+    """Start a collection with all its targets pending; None if one is running."""
+    of_collection = {"collection": collection_id}
     opened = {**of_collection, "started_at_utc": to_text(now), "total_targets": len(targets)}
     if execute(connection, _open(connection.dialect), opened).scalar_one_or_none() is None:
         return None
@@ -79,7 +79,7 @@ def open_run(
     execute(connection, _ADD_OWNER, owned)
     rows = [(target.project_id, target.branch) for target in targets]
     execute_batch(connection, _add_pending, _TARGET_COLUMNS, rows, of_collection)
-    return run_id
+    return collection_id
 
 
 @lru_cache
@@ -89,7 +89,7 @@ def _open(dialect: Dialect) -> Any:
         .values(
             run_id=_COLLECTION,
             **parameters_for(_runs, "started_at_utc", "total_targets"),
-            status=BulkStatus.RUNNING,
+            status=CollectionStatus.RUNNING,
             completed_count=0,
             failed_count=0,
             success_count=0,
@@ -123,34 +123,36 @@ _SELECT_OWNER = select(_owners.c.job_run_id, _owners.c.retry_of).where(
 )
 _END = (
     update(_runs)
-    .where(_runs.c.run_id == _COLLECTION, _runs.c.status == BulkStatus.RUNNING)
+    .where(_runs.c.run_id == _COLLECTION, _runs.c.status == CollectionStatus.RUNNING)
     .values(status=bindparam("ended"), **parameters_for(_runs, "completed_at_utc"))
 )
 
 
-def complete(connection: Connection, run_id: str, *, now: datetime) -> bool:
+def complete(connection: Connection, collection_id: str, *, now: datetime) -> bool:
     """Every target is settled: the collection is completed."""
-    return _end(connection, run_id, BulkStatus.COMPLETED, now)
+    return _end(connection, collection_id, CollectionStatus.COMPLETED, now)
 
 
-def cancel(connection: Connection, run_id: str, *, now: datetime) -> bool:
+def cancel(connection: Connection, collection_id: str, *, now: datetime) -> bool:
     """Stop a running collection; what is pending stays so."""
-    return _end(connection, run_id, BulkStatus.CANCELLED, now)
+    return _end(connection, collection_id, CollectionStatus.CANCELLED, now)
 
 
-def _end(connection: Connection, run_id: str, status: BulkStatus, now: datetime) -> bool:
-    values = {"collection": run_id, "ended": status.value, "completed_at_utc": to_text(now)}
+def _end(
+    connection: Connection, collection_id: str, status: CollectionStatus, now: datetime
+) -> bool:
+    values = {"collection": collection_id, "ended": status.value, "completed_at_utc": to_text(now)}
     return execute(connection, _END, values).rowcount == 1
 
 
-def set_owner(connection: Connection, run_id: str, *, job_run_id: int) -> None:
+def set_owner(connection: Connection, collection_id: str, *, job_run_id: int) -> None:
     """Make this run of the engine the one that works on the collection."""
-    execute(connection, _SET_OWNER, {"collection": run_id, "job_run_id": job_run_id})
+    execute(connection, _SET_OWNER, {"collection": collection_id, "job_run_id": job_run_id})
 
 
-def owner(connection: Connection, run_id: str) -> Owner | None:
-    row = execute(connection, _SELECT_OWNER, {"collection": run_id}).mapping_or_none()
-    return None if row is None else Owner(**row)
+def owner(connection: Connection, collection_id: str) -> CollectionOwner | None:
+    row = execute(connection, _SELECT_OWNER, {"collection": collection_id}).mapping_or_none()
+    return None if row is None else CollectionOwner(**row)
 
 
 _SELECT_HELD = (
@@ -158,16 +160,16 @@ _SELECT_HELD = (
     .join(_owners, _owners.c.run_id == _runs.c.run_id)
     .where(
         _runs.c.run_id == _COLLECTION,
-        _runs.c.status == BulkStatus.RUNNING,
+        _runs.c.status == CollectionStatus.RUNNING,
         _owners.c.job_run_id == bindparam("job_run"),
     )
     .with_for_update(of=_runs)
 )
 
 
-def is_held_by(connection: Connection, run_id: str, *, job_run_id: int) -> bool:
+def is_held_by(connection: Connection, collection_id: str, *, job_run_id: int) -> bool:
     """Whether a collection is running and held by this run; it stays so until the transaction ends."""
-    held = execute(connection, _SELECT_HELD, {"collection": run_id, "job_run": job_run_id})
+    held = execute(connection, _SELECT_HELD, {"collection": collection_id, "job_run": job_run_id})
     return held.one_or_none() is not None
 
 
@@ -192,11 +194,16 @@ _COUNT_SUCCESS = _COUNT.values(
 
 
 def settle(
-    connection: Connection, run_id: str, target: Target, settled: Settled, *, now: datetime
+    connection: Connection,
+    collection_id: str,
+    target: Target,
+    settled: SettledTarget,
+    *,
+    now: datetime,
 ) -> bool:
     """Write down how a target ended, and count it. False if it had ended before."""
     has_failed = settled.error is not None
-    key = {"collection": run_id, "project": target.project_id, "branch": target.branch}
+    key = {"collection": collection_id, "project": target.project_id, "branch": target.branch}
     values = {
         "settled": ResultStatus.FAILED.value if has_failed else ResultStatus.SUCCESS.value,
         "new_commits_count": None if has_failed else settled.new_commits,
@@ -205,14 +212,16 @@ def settle(
     }
     if execute(connection, _SETTLE, {**key, **values}).rowcount != 1:
         return False
-    execute(connection, _COUNT_FAILED if has_failed else _COUNT_SUCCESS, {"collection": run_id})
+    execute(
+        connection, _COUNT_FAILED if has_failed else _COUNT_SUCCESS, {"collection": collection_id}
+    )
     return True
 
 
 # --- looking --------------------------------------------------------------------------------------
 
 
-_RUNNING = select(_runs.c.run_id).where(_runs.c.status == BulkStatus.RUNNING)
+_RUNNING = select(_runs.c.run_id).where(_runs.c.status == CollectionStatus.RUNNING)
 _TARGETS = (
     select(_results.c.project_id, _results.c.branch_name)
     .where(_results.c.run_id == _COLLECTION, in_list(_results.c.status, "statuses"))
@@ -227,8 +236,8 @@ def running(connection: Connection) -> str | None:
 
 
 def targets_of(
-    connection: Connection, run_id: str, statuses: Iterable[ResultStatus]
+    connection: Connection, collection_id: str, statuses: Iterable[ResultStatus]
 ) -> list[Target]:
     """The targets of a collection that are in one of these states."""
-    values = {"collection": run_id, "statuses": [status.value for status in statuses]}
+    values = {"collection": collection_id, "statuses": [status.value for status in statuses]}
     return [Target(*row) for row in execute(connection, _TARGETS, values).all()]

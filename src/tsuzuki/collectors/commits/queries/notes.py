@@ -1,4 +1,4 @@
-"""Notes of a bulk collection: what a person should know about a target that was collected.
+"""Notes of a collection: what a person should know about a target that was collected.
 
 They are stored as soon as they are known, in the transaction they belong to, so a crash loses none.
 """
@@ -32,20 +32,28 @@ class Note:
     sentence: str
 
 
-def add_notes(connection: Connection, run_id: str, target: Target, notes: Iterable[Note]) -> None:
+def add_notes(
+    connection: Connection, collection_id: str, target: Target, notes: Iterable[Note]
+) -> None:
     """Store notes on a target; one of the same kind is replaced."""
     for note in notes:
         values = {"kind": note.kind.value, "sentence": note.sentence}
-        execute(connection, _put_note(connection.dialect), {**_key(run_id, target), **values})
+        execute(
+            connection, _put_note(connection.dialect), {**_key(collection_id, target), **values}
+        )
 
 
 def add_date_notes(
-    connection: Connection, run_id: str, target: Target, notes: Mapping[str, str]
+    connection: Connection, collection_id: str, target: Target, notes: Mapping[str, str]
 ) -> None:
     """Store, by commit id, which dates were not valid. A page that comes twice is noted once."""
     for sha, sentence in notes.items():
         values = {"sha": sha, "sentence": sentence}
-        execute(connection, _put_date_note(connection.dialect), {**_key(run_id, target), **values})
+        execute(
+            connection,
+            _put_date_note(connection.dialect),
+            {**_key(collection_id, target), **values},
+        )
 
 
 @lru_cache
@@ -98,22 +106,22 @@ _DATES = (
 )
 
 
-def notes_of(connection: Connection, run_id: str) -> dict[Target, list[Note]]:
+def notes_of(connection: Connection, collection_id: str) -> dict[Target, list[Note]]:
     """The notes of a collection, by target."""
     found: dict[Target, list[Note]] = {}
-    for row in execute(connection, _NOTES, {"collection": run_id}).mappings():
+    for row in execute(connection, _NOTES, {"collection": collection_id}).mappings():
         note = Note(kind=NoteKind(row["kind"]), sentence=row["sentence"])
         found.setdefault(Target(row["project_id"], row["branch_name"]), []).append(note)
-    for target, note in _dates_of(connection, run_id).items():
+    for target, note in _dates_of(connection, collection_id).items():
         found.setdefault(target, []).append(note)
     return found
 
 
-def _dates_of(connection: Connection, run_id: str) -> dict[Target, Note]:
+def _dates_of(connection: Connection, collection_id: str) -> dict[Target, Note]:
     """One note per target about all its dates, with the first few commits by id."""
     shown: dict[Target, list[str]] = {}
     counts: dict[Target, int] = {}
-    for row in execute(connection, _DATES, {"collection": run_id}).all():
+    for row in execute(connection, _DATES, {"collection": collection_id}).all():
         project_id, branch, sha, sentence, count = row
         target = Target(project_id, branch)
         shown.setdefault(target, []).append(f"{sha[:12]} ({sentence})")
@@ -132,5 +140,5 @@ def _sentence(commits: list[str], count: int) -> str:
     return f"{subject} not valid: {', '.join(commits)}{more}"
 
 
-def _key(run_id: str, target: Target) -> dict[str, int | str]:
-    return {"collection": run_id, "project": target.project_id, "branch": target.branch}
+def _key(collection_id: str, target: Target) -> dict[str, int | str]:
+    return {"collection": collection_id, "project": target.project_id, "branch": target.branch}

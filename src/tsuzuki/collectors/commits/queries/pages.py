@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    ColumnElement,
     Connection,
     Integer,
     Select,
@@ -113,30 +114,50 @@ def stored_among(
     connection: Connection, target: Target, shas: Sequence[str]
 ) -> tuple[set[str], set[str]]:
     """Which of these commits are stored already: for this branch, and for any of its project."""
-    wanted: Any = shas
-    if is_sqlite(connection.dialect):
-        wanted = jsontext.encode(shas)
-    else:
-        execute(connection, _PLAN_EACH_TIME)
-    parameters = {"project": target.project_id, "shas": wanted}
+    parameters = {"project": target.project_id, "shas": _as_parameter(connection, shas)}
     found = execute(connection, _select_known(connection.dialect), parameters).all()
     here = {sha for branch, sha in found if branch == target.branch}
     return here, {sha for _branch, sha in found}
 
 
+def times_stored(connection: Connection, target: Target, shas: Sequence[str]) -> dict[str, int]:
+    """How many rows of the branch each of these commits has; those without any are left out."""
+    wanted = _as_parameter(connection, shas)
+    parameters = {"project": target.project_id, "branch": target.branch, "shas": wanted}
+    return dict(execute(connection, _select_times(connection.dialect), parameters).all())
+
+
+@lru_cache
+def _select_times(dialect: Dialect) -> Select[Any]:
+    return (
+        select(commits.c.sha, func.count())
+        .where(
+            commits.c.project_id == _PROJECT, commits.c.branch_name == _BRANCH, _in_page(dialect)
+        )
+        .group_by(commits.c.sha)
+    )
+
+
 @lru_cache
 def _select_known(dialect: Dialect) -> Select[Any]:
     followed = select(commit_targets.c.branch_name).where(commit_targets.c.project_id == _PROJECT)
-    in_page = (
-        commits.c.sha.in_(
-            select(func.json_each(bindparam("shas", type_=Text())).table_valued("value").c.value)
-        )
-        if is_sqlite(dialect)
-        else commits.c.sha == any_(cast(bindparam("shas"), ARRAY(Text)))
-    )
     return select(commits.c.branch_name, commits.c.sha).where(
-        commits.c.project_id == _PROJECT, in_page, commits.c.branch_name.in_(followed)
+        commits.c.project_id == _PROJECT, _in_page(dialect), commits.c.branch_name.in_(followed)
     )
+
+
+def _as_parameter(connection: Connection, shas: Sequence[str]) -> Any:
+    if is_sqlite(connection.dialect):
+        return jsontext.encode(shas)
+    execute(connection, _PLAN_EACH_TIME)
+    return shas
+
+
+def _in_page(dialect: Dialect) -> ColumnElement[bool]:
+    if is_sqlite(dialect):
+        values = func.json_each(bindparam("shas", type_=Text())).table_valued("value")
+        return commits.c.sha.in_(select(values.c.value))
+    return commits.c.sha == any_(cast(bindparam("shas"), ARRAY(Text)))
 
 
 def _insert(connection: Connection, target: Target, fresh: Sequence[Commit]) -> None:

@@ -1,4 +1,4 @@
-"""How bulk collections went and how far they are: what people look at."""
+"""How collections went and how far they are: what people look at."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from sqlalchemy import (
 from tsuzuki.collectors.commits.queries.notes import Note, notes_of
 from tsuzuki.collectors.commits.queries.targets import Target
 from tsuzuki.collectors.commits.tables import (
-    BulkStatus,
+    CollectionStatus,
     ResultStatus,
     bulk_collection_results,
     bulk_collection_runs,
@@ -33,12 +33,12 @@ _COLLECTION = bindparam("collection", type_=Text())
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """One bulk collection, as the specified query sums it up."""
+    """One collection, as the specified query sums it up."""
 
-    run_id: str
+    collection_id: str
     started_at_utc: str
     completed_at_utc: str | None
-    run_status: BulkStatus
+    run_status: CollectionStatus
     total_targets: int
     success_count: int
     failed_count: int
@@ -70,7 +70,7 @@ class InWork:
 
 _SUMMARIES = (
     select(
-        _runs.c.run_id,
+        _runs.c.run_id.label("collection_id"),
         _runs.c.started_at_utc,
         _runs.c.completed_at_utc,
         _runs.c.status.label("run_status"),
@@ -104,24 +104,25 @@ _SUMMARY = _SUMMARIES.where(_runs.c.run_id == _COLLECTION)
 def summaries(
     connection: Connection,
     *,
-    run_id: str | None = None,
+    collection_id: str | None = None,
     after: str | None = None,
     limit: int = 50,
 ) -> list[Summary]:
-    """Bulk collections, the newest first, from behind the one with the id `after` on; or the one that is asked for."""
-    if run_id is not None:
-        rows = execute(connection, _SUMMARY, {"collection": run_id})
+    """Collections, the newest first, from behind the one with the id `after` on; or the one that is asked for."""
+    if collection_id is not None:
+        rows = execute(connection, _SUMMARY, {"collection": collection_id})
     elif after is not None:
         rows = execute(connection, _SUMMARIES_BEHIND, {"collection": after, "limit": limit})
     else:
         rows = execute(connection, _NEWEST_SUMMARIES, {"limit": limit})
     return [
-        Summary(**{**row, "run_status": BulkStatus(row["run_status"])}) for row in rows.mappings()
+        Summary(**{**row, "run_status": CollectionStatus(row["run_status"])})
+        for row in rows.mappings()
     ]
 
 
 def count(connection: Connection) -> int:
-    """How many bulk collections there are."""
+    """How many collections there are."""
     return int(execute(connection, _COUNT_RUNS).scalar_one())
 
 
@@ -139,10 +140,10 @@ _RESULTS = (
 )
 
 
-def results(connection: Connection, run_id: str) -> list[Result]:
+def results(connection: Connection, collection_id: str) -> list[Result]:
     """Every target of a collection, with what was noted about it."""
-    notes = notes_of(connection, run_id)
-    rows = execute(connection, _RESULTS, {"collection": run_id}).mappings()
+    notes = notes_of(connection, collection_id)
+    rows = execute(connection, _RESULTS, {"collection": collection_id}).mappings()
     return [
         Result(
             project_id=row["project_id"],
@@ -182,13 +183,13 @@ _IN_WORK = (
 )
 
 
-def new_commits(connection: Connection, run_id: str) -> int:
+def new_commits(connection: Connection, collection_id: str) -> int:
     """What a collection has brought so far: of targets that are done, and of those under way."""
-    done = execute(connection, _NEW_COMMITS, {"collection": run_id}).scalar_one()
-    return int(done) + sum(one.commits for one in in_work(connection, run_id))
+    done = execute(connection, _NEW_COMMITS, {"collection": collection_id}).scalar_one()
+    return int(done) + sum(one.commits for one in in_work(connection, collection_id))
 
 
-def in_work(connection: Connection, run_id: str) -> list[InWork]:
+def in_work(connection: Connection, collection_id: str) -> list[InWork]:
     """The targets whose pages are coming in."""
-    rows = execute(connection, _IN_WORK, {"collection": run_id}).mappings()
+    rows = execute(connection, _IN_WORK, {"collection": collection_id}).mappings()
     return [InWork(**row) for row in rows]

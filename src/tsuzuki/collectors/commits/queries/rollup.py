@@ -61,7 +61,7 @@ _MONTHS: Columns = {
 _DAYS: Columns = {"author_id": BigInteger(), "merge_state": Integer(), "day": Integer(), **_SUMS}
 
 
-class Counted(NamedTuple):
+class CountedCommit(NamedTuple):
     """What is counted of a commit."""
 
     author_email: str
@@ -108,9 +108,9 @@ def month_number(date: str) -> int:
     return day_number(f"{date[:7]}-00") // 100
 
 
-def _counted(page: Iterable[Commit]) -> Iterator[Counted]:
+def _counted(page: Iterable[Commit]) -> Iterator[CountedCommit]:
     for one in page:
-        yield Counted(
+        yield CountedCommit(
             one.author_email,
             one.author_name,
             one.committed_date_utc,

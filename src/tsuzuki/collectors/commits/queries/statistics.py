@@ -78,7 +78,7 @@ class AuthorCount(NamedTuple):
     newest: int
 
 
-class Group(NamedTuple):
+class StatisticsGroup(NamedTuple):
     """Some commits. What was not asked for is 0: `period` is a day or a month as a number."""
 
     period: int
@@ -146,7 +146,7 @@ def groups(
     by_author: bool = False,
     rollup_ids: Sequence[int] | None = None,
 ) -> Sequence[Any]:
-    """Counts as `Group`s. With `rollup_ids` those of some branches, each branch apart."""
+    """Counts as `StatisticsGroup`s. With `rollup_ids` those of some branches, each branch apart."""
     source = _days(wanted) if by_day else _months(wanted)
     nothing: ColumnElement[int] = literal_column("0")
     keys: dict[str, ColumnElement[Any]] = {}
@@ -156,7 +156,7 @@ def groups(
         keys["author_id"] = source.c.author_id
     if rollup_ids is not None:
         keys["rollup_id"] = source.c.rollup_id
-    selected = [keys.get(name, nothing) for name in Group._fields[:3]]
+    selected = [keys.get(name, nothing) for name in StatisticsGroup._fields[:3]]
     statement = select(*selected, *_sums(source)).group_by(*keys.values())
     if choice is not None:
         statement = statement.where(choice.condition(source.c.author_id))

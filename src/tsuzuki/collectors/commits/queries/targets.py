@@ -56,7 +56,7 @@ class TargetState:
     collected_at_utc: str | None
     wanted: Range | None
     mark: str | None
-    range_run_id: str | None
+    range_collection_id: str | None
     range_commits: int
     is_closed: bool
     """Whether every parent that its commits name is known to be stored."""
@@ -173,28 +173,32 @@ def checkpoint(connection: Connection, target: Target) -> str | None:
     return newest
 
 
-def start_range(connection: Connection, target: Target, wanted: Range, *, run_id: str) -> None:
+def start_range(
+    connection: Connection, target: Target, wanted: Range, *, collection_id: str
+) -> None:
     """Fix both ends of what is collected next."""
     values = {
         "old": wanted.old,
         "new": wanted.new,
         "since": to_text(wanted.since) if wanted.since else None,
-        **_counted(connection, target, 0, run_id),
+        **_counted(connection, target, 0, collection_id),
     }
     execute(connection, _START_RANGE, {**_key(target), **values})
 
 
 def turn_page(
-    connection: Connection, target: Target, *, mark: str, added: int, run_id: str
+    connection: Connection, target: Target, *, mark: str, added: int, collection_id: str
 ) -> None:
     """A page is stored: after a crash the next one is asked for."""
-    counted = _counted(connection, target, added, run_id)
+    counted = _counted(connection, target, added, collection_id)
     execute(connection, _TURN_PAGE, {**_key(target), "mark": mark, **counted})
 
 
-def count_added(connection: Connection, target: Target, *, added: int, run_id: str) -> None:
+def count_added(connection: Connection, target: Target, *, added: int, collection_id: str) -> None:
     """Commits that the pages of a range lacked are stored."""
-    execute(connection, _COUNT, {**_key(target), **_counted(connection, target, added, run_id)})
+    execute(
+        connection, _COUNT, {**_key(target), **_counted(connection, target, added, collection_id)}
+    )
 
 
 def finish_range(
@@ -203,12 +207,12 @@ def finish_range(
     *,
     head: str,
     added: int,
-    run_id: str,
+    collection_id: str,
     now: datetime,
     is_proved: bool,
 ) -> None:
     """The range is stored: the head moves. `is_proved` says whether the parents of all its commits were known."""
-    counted = _counted(connection, target, added, run_id)
+    counted = _counted(connection, target, added, collection_id)
     values = {"head": head, "collected_at": to_text(now), "is_proved": is_proved, **counted}
     execute(connection, _FINISH_RANGE, {**_key(target), **values})
 
@@ -218,17 +222,17 @@ def close(connection: Connection, target: Target) -> None:
     execute(connection, _CLOSE, _key(target))
 
 
-def added_in(connection: Connection, target: Target, run_id: str) -> int:
-    """How many commits a bulk collection has added to a branch so far."""
+def added_in(connection: Connection, target: Target, collection_id: str) -> int:
+    """How many commits a collection has added to a branch so far."""
     state = get(connection, target)
-    return state.range_commits if state and state.range_run_id == run_id else 0
+    return state.range_commits if state and state.range_collection_id == collection_id else 0
 
 
 def _counted(
-    connection: Connection, target: Target, added: int, run_id: str
+    connection: Connection, target: Target, added: int, collection_id: str
 ) -> dict[str, int | str]:
-    """Counting goes on within one bulk collection."""
-    return {"run": run_id, "counted": added_in(connection, target, run_id) + added}
+    """Counting goes on within one collection."""
+    return {"run": collection_id, "counted": added_in(connection, target, collection_id) + added}
 
 
 def with_history(connection: Connection) -> Iterator[Target]:
@@ -272,7 +276,7 @@ def _state(values: Any) -> TargetState:
         collected_at_utc=row["collected_at_utc"],
         wanted=wanted,
         mark=row["range_mark"],
-        range_run_id=row["range_run_id"],
+        range_collection_id=row["range_run_id"],
         range_commits=row["range_commits"],
         is_closed=row["closed_sha"] == row["head_sha"],
     )

@@ -1,4 +1,4 @@
-"""The use-cases of commits, for every face: projects and targets, bulk runs, reports.
+"""The use-cases of commits, for every interface: projects and targets, collections, reports.
 
 Each is imported when it is used: a report needs nothing of what asks a source.
 """
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tsuzuki.wiring.collector import ServiceContext
 
 if TYPE_CHECKING:
-    from tsuzuki.collectors.commits.service.bulk_runs import BulkRuns
+    from tsuzuki.collectors.commits.service.collections import Collections
     from tsuzuki.collectors.commits.service.commits import Commits
     from tsuzuki.collectors.commits.service.reports import Reports
 
@@ -27,10 +27,10 @@ class CommitsService:
         return Commits(self._context)
 
     @cached_property
-    def bulk_runs(self) -> "BulkRuns":
-        from tsuzuki.collectors.commits.service.bulk_runs import BulkRuns
+    def collections(self) -> "Collections":
+        from tsuzuki.collectors.commits.service.collections import Collections
 
-        return BulkRuns(self._context)
+        return Collections(self._context)
 
     @cached_property
     def reports(self) -> "Reports":

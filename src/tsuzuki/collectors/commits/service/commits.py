@@ -29,7 +29,7 @@ from tsuzuki.collectors.commits.sources.factory import (
     is_url,
     same_repository,
 )
-from tsuzuki.collectors.commits.sources.source import Absence, Source
+from tsuzuki.collectors.commits.sources.source import Absence, CommitSource
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store.sql.database import Connection
@@ -339,7 +339,7 @@ def _has_words(words: str | None, *texts: str) -> bool:
     return words is None or any(words.casefold() in text.casefold() for text in texts)
 
 
-def _require_branch(source: Source, project: NewProject, branch: str) -> None:
+def _require_branch(source: CommitSource, project: NewProject, branch: str) -> None:
     """Refuse a branch that is not there; a repository without commits may get it later."""
     if source.head(branch) is not Absence.NO_BRANCH:
         return

@@ -9,7 +9,7 @@ from contextlib import closing
 from tsuzuki.collectors.commits.queries import projects, targets
 from tsuzuki.collectors.commits.queries.projects import NewProject, Project
 from tsuzuki.collectors.commits.sources.factory import SourceFactory
-from tsuzuki.collectors.commits.sources.source import Head, Lineage, Source
+from tsuzuki.collectors.commits.sources.source import CommitSource, Head, Lineage
 from tsuzuki.collectors.commits.tables import ProjectKind
 from tsuzuki.store.sql.database import Database
 
@@ -53,5 +53,5 @@ def _may_be(former: Project, found: NewProject) -> bool:
     return former.remote_id == found.remote_id or former.path in (found.path, found.name)
 
 
-def _has_one(source: Source, commits: list[str], head: Head) -> bool:
+def _has_one(source: CommitSource, commits: list[str], head: Head) -> bool:
     return any(source.lineage(sha, head.sha) is not Lineage.UNKNOWN for sha in commits)

@@ -27,15 +27,15 @@ from tsuzuki.collectors.commits.queries.statistics import (
     Author,
     AuthorChoice,
     AuthorCount,
-    Group,
     Merges,
+    StatisticsGroup,
 )
 from tsuzuki.collectors.commits.report_tables import EACH_ONCE, MergeState
 from tsuzuki.store.sql.database import Connection
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rules:
+class CommitRules:
     """What counts: merges, bots, and whose commits."""
 
     merges: Merges = Merges.EXCLUDE
@@ -85,7 +85,7 @@ class Reporter:
             for author_id, author in self.authors.items()
         }
 
-    def report(self, by: Sequence[Dimension], wanted: CommitFilter, rules: Rules) -> Report:
+    def report(self, by: Sequence[Dimension], wanted: CommitFilter, rules: CommitRules) -> Report:
         """Counts for each value of the dimensions, in their order; without a dimension one row."""
         scope = self._scope(by, wanted)
         if scope is None:
@@ -110,7 +110,7 @@ class Reporter:
                 rollup_ids=None if scope.branches is None else list(scope.branches),
             )
         else:
-            groups = [Group(0, one.author_id, EACH_ONCE, *one[2:5]) for one in counted]
+            groups = [StatisticsGroup(0, one.author_id, EACH_ONCE, *one[2:5]) for one in counted]
         branches = {EACH_ONCE: "", **(scope.branches or {})}
         return Report(
             rows=grouping.added_up(groups, by, self._labels(by, counted, branches)),
@@ -125,7 +125,7 @@ class Reporter:
 
     # --- whose commits --------------------------------------------------------------------------
 
-    def asked(self, wanted: CommitFilter, rules: Rules) -> set[int]:
+    def asked(self, wanted: CommitFilter, rules: CommitRules) -> set[int]:
         """The authors whose commits are asked for."""
         return {
             author_id
@@ -134,12 +134,12 @@ class Reporter:
             and (rules.is_asked is None or rules.is_asked(author, self.persons[author_id]))
         }
 
-    def is_left_out(self, author_id: int, rules: Rules) -> bool:
+    def is_left_out(self, author_id: int, rules: CommitRules) -> bool:
         """Whether it is a bot that was not asked for."""
         shown = rules.with_bots or rules.is_asked is not None
         return not shown and self.persons[author_id].is_bot
 
-    def _choice(self, asked: set[int], rules: Rules) -> AuthorChoice | None:
+    def _choice(self, asked: set[int], rules: CommitRules) -> AuthorChoice | None:
         """The same for the database, by the shorter list."""
         chosen = {author for author in asked if not self.is_left_out(author, rules)}
         others = self.authors.keys() - chosen
@@ -149,7 +149,7 @@ class Reporter:
             return AuthorChoice(ids=others, is_excluding=True)
         return AuthorChoice(ids=chosen, is_excluding=False)
 
-    def _counted(self, counts: Iterable[AuthorCount], rules: Rules) -> list[AuthorCount]:
+    def _counted(self, counts: Iterable[AuthorCount], rules: CommitRules) -> list[AuthorCount]:
         states = MERGE_STATES[rules.merges]
         return [
             count
@@ -157,7 +157,7 @@ class Reporter:
             if count.merge_state in states and not self.is_left_out(count.author_id, rules)
         ]
 
-    def _left_out(self, counts: Iterable[AuthorCount], rules: Rules) -> LeftOut:
+    def _left_out(self, counts: Iterable[AuthorCount], rules: CommitRules) -> LeftOut:
         merges = bots = unknown = 0
         for count in counts:
             if rules.merges is Merges.EXCLUDE and count.merge_state == MergeState.YES:
@@ -191,7 +191,9 @@ class Reporter:
             return None  # a commit may be on several of them
         return _Scope(once=tuple(branches), branches=branches)
 
-    def _from_commits(self, by: Sequence[Dimension], wanted: CommitFilter, rules: Rules) -> Report:
+    def _from_commits(
+        self, by: Sequence[Dimension], wanted: CommitFilter, rules: CommitRules
+    ) -> Report:
         """The same from the commits themselves, which takes as long as there are many."""
         by_branch = Dimension.BRANCH in by
         found = self._commit_groups(wanted, rules, by_branch=by_branch, by_day=BY_DAY & {*by})
@@ -206,7 +208,9 @@ class Reporter:
         numbers = {name: number for number, name in enumerate(names)}
         states = MERGE_STATES[rules.merges]
         groups = [
-            Group(day, author, numbers[g.branch_name], g.commits, g.additions, g.deletions)
+            StatisticsGroup(
+                day, author, numbers[g.branch_name], g.commits, g.additions, g.deletions
+            )
             for author, day, g in found
             if g.merge_state in states and not self.is_left_out(author, rules)
         ]
@@ -224,7 +228,7 @@ class Reporter:
         )
 
     def _commit_groups(
-        self, wanted: CommitFilter, rules: Rules, *, by_branch: bool, by_day: Any
+        self, wanted: CommitFilter, rules: CommitRules, *, by_branch: bool, by_day: Any
     ) -> list[tuple[int, int, CommitGroup]]:
         """Groups of commits with their author and their day or month as a number."""
         ids = {author[1:]: author.author_id for author in self.authors.values()}

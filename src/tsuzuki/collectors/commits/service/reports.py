@@ -17,11 +17,11 @@ from tsuzuki.collectors.commits.queries.pages import lock_project
 from tsuzuki.collectors.commits.queries.statistics import MERGE_STATES, use_snapshot
 from tsuzuki.collectors.commits.report_tables import MergeState
 from tsuzuki.collectors.commits.service.chart import Chart, chart_of
-from tsuzuki.collectors.commits.service.report import Reporter, Rules
+from tsuzuki.collectors.commits.service.report import CommitRules, Reporter
 from tsuzuki.collectors.commits.service.selection import (
     EVERYTHING,
+    CommitSelection,
     Identities,
-    Selection,
     filter_of,
     rules_of,
 )
@@ -41,7 +41,7 @@ class Reports:
     def statistics(
         self,
         by: Sequence[Dimension],
-        selection: Selection = EVERYTHING,
+        selection: CommitSelection = EVERYTHING,
         *,
         sort: str | None = None,
         top: int | None = None,
@@ -68,7 +68,7 @@ class Reports:
 
     def chart(
         self,
-        selection: Selection = EVERYTHING,
+        selection: CommitSelection = EVERYTHING,
         *,
         top: int,
         months: int,
@@ -79,7 +79,7 @@ class Reports:
         return chart_of(found.rows, top=top, months=months, left_out=found.left_out)
 
     def export(
-        self, selection: Selection = EVERYTHING, *, tell: Tell | None = None
+        self, selection: CommitSelection = EVERYTHING, *, tell: Tell | None = None
     ) -> Iterator[dict[str, Any]]:
         """Every commit that is asked for, a piece at a time."""
         directory = self._directory()
@@ -143,13 +143,13 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _people(connection: Connection, directory: Directory, selection: Selection) -> People:
+def _people(connection: Connection, directory: Directory, selection: CommitSelection) -> People:
     found = {project: Mailmap(text) for project, text in mailmaps.contents(connection)}
     return People(directory, found, is_joined=selection.identities is Identities.JOINED)
 
 
 def exported_rows(
-    connection: Connection, wanted: CommitFilter, rules: Rules, reporter: Reporter
+    connection: Connection, wanted: CommitFilter, rules: CommitRules, reporter: Reporter
 ) -> Iterator[dict[str, Any]]:
     """A commit once for each branch that has it. `is_merge` and `parents` are None while the parents are
     not known."""

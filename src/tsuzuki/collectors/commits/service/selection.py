@@ -10,12 +10,12 @@ from tsuzuki.collectors.commits.people.identity import People, Person, folded
 from tsuzuki.collectors.commits.queries.commit_filter import CommitFilter
 from tsuzuki.collectors.commits.queries.named_projects import named_project
 from tsuzuki.collectors.commits.queries.statistics import Author, Merges
-from tsuzuki.collectors.commits.service.report import Reporter, Rules
+from tsuzuki.collectors.commits.service.report import CommitRules, Reporter
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.store.sql.database import Connection
 
-__all__ = ["EVERYTHING", "Identities", "Merges", "Selection", "filter_of", "rules_of"]
+__all__ = ["EVERYTHING", "CommitSelection", "Identities", "Merges", "filter_of", "rules_of"]
 
 
 class Identities(StrEnum):
@@ -29,7 +29,7 @@ class Identities(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selection:
+class CommitSelection:
     """Projects by any reference, authors by address or name, teams by name. Nothing said is everything, but
     for merges and bots; both days are days of UTC, and both are included."""
 
@@ -60,10 +60,12 @@ class Selection:
         return (*self.exclude_paths, *(() if self.generated else DEFAULT_PATTERNS))
 
 
-EVERYTHING = Selection()
+EVERYTHING = CommitSelection()
 
 
-def filter_of(connection: Connection, selection: Selection, reporter: Reporter) -> CommitFilter:
+def filter_of(
+    connection: Connection, selection: CommitSelection, reporter: Reporter
+) -> CommitFilter:
     """Raises `NotFound` for a project that is not known."""
     projects = [named_project(connection, text).project_id for text in selection.projects]
     found = CommitFilter(
@@ -78,11 +80,11 @@ def filter_of(connection: Connection, selection: Selection, reporter: Reporter) 
     return replace(found, excluded_path_ids=reporter.excluded_paths(matcher(patterns)))
 
 
-def rules_of(selection: Selection, reporter: Reporter, people: People) -> Rules:
+def rules_of(selection: CommitSelection, reporter: Reporter, people: People) -> CommitRules:
     """Raises `NotFound` for an author or a team that is not known."""
     teams = _known_teams(selection.teams, people.team_names)
     keys = _keys(selection.authors, reporter) if selection.authors else None
-    return Rules(
+    return CommitRules(
         merges=selection.merges,
         with_bots=selection.bots,
         is_asked=None if keys is None and not teams else _asked(keys, teams),

@@ -10,7 +10,7 @@ from tsuzuki.collectors.commits.service.report import LeftOut
 from tsuzuki.model.errors import UsageError
 from tsuzuki.model.suggestion import did_you_mean
 
-__all__ = ["NO_TEAM", "Dimension", "LeftOut", "Sort", "Statistics", "sort_of"]
+__all__ = ["NO_TEAM", "Dimension", "LeftOut", "Statistics", "StatisticsSort", "sort_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class Sort:
+class StatisticsSort:
     """The field of a row to sort by. Equal rows stay in the order of the dimensions."""
 
     key: str
@@ -36,7 +36,7 @@ class Sort:
         return sorted(rows, key=lambda row: _comparable(row[field]), reverse=self.descending)
 
 
-def sort_of(text: str, by: Sequence[Dimension]) -> Sort:
+def sort_of(text: str, by: Sequence[Dimension]) -> StatisticsSort:
     """Read `KEY[:asc|desc]`. Numbers are sorted from the largest down unless it is said."""
     key, _, direction = text.strip().lower().partition(":")
     known = [*(dimension.value for dimension in by), *SUMS]
@@ -52,7 +52,7 @@ def sort_of(text: str, by: Sequence[Dimension]) -> Sort:
             code="sort_unknown",
             hint=f"For example: --sort {key}:desc",
         )
-    return Sort(key, direction == "desc" if direction else key in SUMS)
+    return StatisticsSort(key, direction == "desc" if direction else key in SUMS)
 
 
 def _comparable(value: Any) -> Any:

@@ -14,7 +14,7 @@ from tsuzuki.collectors.commits.options import CommitsSection
 from tsuzuki.collectors.commits.queries.projects import NewProject, Project
 from tsuzuki.collectors.commits.sources.git import GitSource
 from tsuzuki.collectors.commits.sources.mirror import Mirrors, MirrorSource
-from tsuzuki.collectors.commits.sources.source import Source
+from tsuzuki.collectors.commits.sources.source import CommitSource
 from tsuzuki.collectors.commits.tables import ProjectKind
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import NotFound, UsageError
@@ -42,11 +42,11 @@ class SourceFactory:
         self._mirrors = Mirrors(workspace / section.mirrors)
         self._gitlab: GitLabHost | None = None
 
-    def open(self, project: Project) -> Source:
+    def open(self, project: Project) -> CommitSource:
         """The source of a project; it asks nothing yet."""
         return self.open_new(project)
 
-    def open_new(self, project: NewProject) -> Source:
+    def open_new(self, project: NewProject) -> CommitSource:
         """The same for a project that is not stored yet."""
         if not project.location:
             raise SourceRefused(

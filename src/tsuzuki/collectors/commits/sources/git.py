@@ -22,7 +22,15 @@ from tsuzuki.collectors.commits.git.log import LOG, read_commits
 from tsuzuki.collectors.commits.git.program import Git, GitOutput, GitProcess
 from tsuzuki.collectors.commits.git.view import ObjectStore, bare_view
 from tsuzuki.collectors.commits.people.mailmap import MAILMAP
-from tsuzuki.collectors.commits.sources.source import Absence, Commit, Head, Lineage, Page, Range
+from tsuzuki.collectors.commits.sources.source import (
+    IDS_MAX,
+    Absence,
+    Commit,
+    CommitPage,
+    Head,
+    Lineage,
+    Range,
+)
 from tsuzuki.outward.errors import SourceRefused
 
 PAGE_SECONDS_MAX = 0.5
@@ -137,7 +145,7 @@ class GitSource:
             raise refusal(answer)
         return answer.output
 
-    def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[Page]:
+    def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[CommitPage]:
         objects = self._whole()
         done, last = _read_mark(mark)
         notes: dict[str, str] = {}
@@ -148,12 +156,23 @@ class GitSource:
                 return
         yield from self.pages(wanted)
 
+    def ids(self, head: str) -> Iterator[Sequence[str]]:
+        with (
+            bare_view(self._whole()) as (view, environment),
+            self._git.started(view, ["rev-list", head, "--"], environment=environment) as process,
+        ):
+            rest = b""
+            for piece in self._whole_output(process):
+                *lines, rest = (rest + piece).split(b"\n")
+                for first in range(0, len(lines), IDS_MAX):
+                    yield [line.decode("ascii") for line in lines[first : first + IDS_MAX]]
+
     def close(self) -> None:
         """Nothing is held between two questions."""
 
     def _paged(
         self, batches: Iterator[list[Commit]], done: int, notes: dict[str, str]
-    ) -> Iterator[Page]:
+    ) -> Iterator[CommitPage]:
         commits: list[Commit] = []
         paths = 0
         started = self._clock.monotonic()
@@ -168,13 +187,15 @@ class GitSource:
                 paths -= _path_count(page)
                 done += len(page)
                 mark = f"{done}:{page[-1].sha}"
-                yield Page(
+                yield CommitPage(
                     commits=page, mark=mark, is_last=False, date_notes=_notes_of(page, notes)
                 )
                 started, is_late = self._clock.monotonic(), False
         done += len(commits)
         mark = f"{done}:{commits[-1].sha}" if commits else mark
-        yield Page(commits=commits, mark=mark, is_last=True, date_notes=_notes_of(commits, notes))
+        yield CommitPage(
+            commits=commits, mark=mark, is_last=True, date_notes=_notes_of(commits, notes)
+        )
 
     def _is_page(self, commit_count: int, path_count: int) -> bool:
         return commit_count >= self._page_commits_max or path_count >= PAGE_PATHS_MAX

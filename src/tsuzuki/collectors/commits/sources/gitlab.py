@@ -8,7 +8,7 @@ empty list instead of an error. Such a list is never taken for "nothing new".
 import re
 import threading
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -16,13 +16,18 @@ from urllib.parse import quote, unquote, urlsplit
 from tsuzuki.collectors.commits.committed_date import committed_date
 from tsuzuki.collectors.commits.people.mailmap import MAILMAP
 from tsuzuki.collectors.commits.queries.projects import NewProject
-from tsuzuki.collectors.commits.sources.gitlab_client import GitLabClient, Reply, Server, next_query
+from tsuzuki.collectors.commits.sources.gitlab_client import (
+    GitLabClient,
+    GitLabReply,
+    GitLabServer,
+    next_query,
+)
 from tsuzuki.collectors.commits.sources.source import (
     Absence,
     Commit,
+    CommitPage,
     Head,
     Lineage,
-    Page,
     Range,
     RangeLost,
 )
@@ -45,7 +50,7 @@ class GitLabHost:
     def __init__(
         self, *, url: str, token: str | None, clock: Clock, timeout_seconds: float = 30.0
     ) -> None:
-        self._server = Server(
+        self._server = GitLabServer(
             url=url.rstrip("/"), token=token or None, timeout_seconds=timeout_seconds
         )
         self._clock = clock
@@ -99,7 +104,7 @@ class GitLabHost:
 class GitLabSource:
     """One project of a GitLab."""
 
-    def __init__(self, client: GitLabClient, server: Server, remote_id: int) -> None:
+    def __init__(self, client: GitLabClient, server: GitLabServer, remote_id: int) -> None:
         self._client = client
         self._server = server
         self._remote_id = remote_id
@@ -166,10 +171,10 @@ class GitLabSource:
         except (LookupError, TypeError, ValueError):
             raise _senseless("a file") from None
 
-    def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[Page]:
+    def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[CommitPage]:
         number: int | None = _marked(mark)
         if wanted.old == wanted.new:
-            yield Page(commits=(), mark=_mark(number or 1), is_last=True)
+            yield CommitPage(commits=(), mark=_mark(number or 1), is_last=True)
             return
         while number is not None:
             reply = self._client.get(f"{self._root}/repository/commits", _query(wanted, number))
@@ -177,13 +182,27 @@ class GitLabSource:
             commits = [_commit(entity, notes) for entity in _rows(reply)]
             self._check(wanted, number, commits)
             following = _following(reply, number, len(commits))
-            yield Page(
+            yield CommitPage(
                 commits=commits,
                 mark=_mark(number + 1),
                 is_last=following is None,
                 date_notes=notes,
             )
             number = following
+
+    def ids(self, head: str) -> Iterator[Sequence[str]]:
+        number: int | None = 1
+        while number is not None:
+            query = {"ref_name": head, "per_page": PAGE_SIZE, "page": number}
+            reply = self._client.get(f"{self._root}/repository/commits", query)
+            try:
+                shas = [_text(entity["id"]) for entity in _rows(reply)]
+            except (LookupError, TypeError):
+                raise _senseless("a list") from None
+            if number == 1 and head not in shas:
+                raise RangeLost(f"GitLab at {self._server.name} no longer has the head it named")
+            yield shas
+            number = _following(reply, number, len(shas))
 
     def close(self) -> None:
         """The connection is the host's."""
@@ -206,7 +225,7 @@ class GitLabSource:
                 f"{(wanted.old or 'the beginning')[:12]}..{wanted.new[:12]}"
             )
 
-    def _absence(self, reply: Reply) -> Absence:
+    def _absence(self, reply: GitLabReply) -> Absence:
         """What a 404 on a branch is about: the branch, or the repository or project around it."""
         if self._project().default_branch is None:
             return Absence.EMPTY_REPOSITORY
@@ -262,14 +281,14 @@ def _marked(mark: str | None) -> int:
     return 1
 
 
-def _following(reply: Reply, number: int, count: int) -> int | None:
+def _following(reply: GitLabReply, number: int, count: int) -> int | None:
     announced = reply.headers.get("x-next-page")
     if announced is None:
         return number + 1 if count == PAGE_SIZE else None
     return int(announced) if announced.isdecimal() else None
 
 
-def _rows(reply: Reply) -> list[Any]:
+def _rows(reply: GitLabReply) -> list[Any]:
     if not isinstance(reply.body, list):
         raise _senseless("a list")
     return reply.body
@@ -295,7 +314,7 @@ def _commit(entity: Any, notes: dict[str, str]) -> Commit:
         raise _senseless("a commit with its counts") from None
 
 
-def _project(entity: Any, server: Server) -> NewProject:
+def _project(entity: Any, server: GitLabServer) -> NewProject:
     """A repository without a commit has a default branch in name only."""
     try:
         default = None if entity.get("empty_repo") else entity.get("default_branch")
@@ -323,7 +342,7 @@ def _senseless(expected: str) -> SourceUnavailable:
     return SourceUnavailable(f"GitLab answered with something other than {expected}")
 
 
-def _no_project(reference: int | str, server: Server) -> SourceRefused:
+def _no_project(reference: int | str, server: GitLabServer) -> SourceRefused:
     return SourceRefused(
         f"GitLab at {server.name} has no project {reference}",
         hint="It may have been deleted, or the token may not see it.",

@@ -38,7 +38,7 @@ TOKEN_HINT = "Give commits.gitlab.token a token that has not expired and may rea
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reply:
+class GitLabReply:
     """What came back: the status, the JSON and the headers, by lower-case name."""
 
     status: int
@@ -53,7 +53,7 @@ class Reply:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Server:
+class GitLabServer:
     """Where a GitLab is and how to be let in."""
 
     url: str
@@ -68,14 +68,14 @@ class Server:
 class GitLabClient:
     """A connection to one server, kept open; used by one thread at a time."""
 
-    def __init__(self, server: Server, clock: Clock) -> None:
+    def __init__(self, server: GitLabServer, clock: Clock) -> None:
         self._server = server
         self._clock = clock
         self._client = self._connect()
 
     def get(
         self, path: str, query: Mapping[str, Any] | None = None, *, accept: Collection[int] = ()
-    ) -> Reply:
+    ) -> GitLabReply:
         """The JSON at `path` below the API's root. A status in `accept` is an answer as well."""
         from gitlab.exceptions import GitlabError  # noqa: PLC0415 - slow; only who needs it pays
         from requests.exceptions import RequestException  # noqa: PLC0415 - slow; only who needs it pays
@@ -88,7 +88,7 @@ class GitLabClient:
             return self._rejected(problem, accept)
         except RequestException as problem:
             raise self._unreachable(problem) from None
-        return Reply(
+        return GitLabReply(
             status=response.status_code,
             body=self._json(response),
             headers={name.lower(): value for name, value in response.headers.items()},
@@ -176,14 +176,14 @@ class GitLabClient:
         except ValueError:
             raise self._error(SourceUnavailable, "answered with broken JSON") from None
 
-    def _rejected(self, problem: Exception, accept: Collection[int]) -> Reply:
+    def _rejected(self, problem: Exception, accept: Collection[int]) -> GitLabReply:
         """An answer other than yes: what was to be expected, or the error that says it."""
         status = getattr(problem, "response_code", None) or 0
         error_message = redacted(
             str(getattr(problem, "error_message", "")), secrets=[self._server.token]
         )
         if status in accept:
-            return Reply(status=status, body={"message": error_message}, headers={})
+            return GitLabReply(status=status, body={"message": error_message}, headers={})
         if status == 401:
             what = "does not accept the token" if self._server.token else "asks for a token"
             raise self._error(SourceRefused, f"{what} (401)", hint=TOKEN_HINT) from None
@@ -256,7 +256,7 @@ def _cause(problem: BaseException) -> str:
     return type(innermost).__name__
 
 
-def next_query(reply: Reply) -> dict[str, str] | None:
+def next_query(reply: GitLabReply) -> dict[str, str] | None:
     """The query of the page that follows, out of the Link header; None on the last page."""
     for link in reply.headers.get("link", "").split(","):
         target, _, relation = link.partition(";")

@@ -6,13 +6,13 @@ push left behind, so that a former head can still be compared.
 
 import hashlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tsuzuki.collectors.commits.git.errors import refusal
 from tsuzuki.collectors.commits.git.program import Git
 from tsuzuki.collectors.commits.sources.git import GitSource, parse_refs
-from tsuzuki.collectors.commits.sources.source import Absence, Head, Lineage, Page, Range
+from tsuzuki.collectors.commits.sources.source import Absence, CommitPage, Head, Lineage, Range
 from tsuzuki.outward.errors import SourceUnavailable
 
 
@@ -78,9 +78,13 @@ class MirrorSource:
         self._bring(head)
         return self._mirror.mailmap(head)
 
-    def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[Page]:
+    def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[CommitPage]:
         self._bring(wanted.new)
         return self._mirror.pages(wanted, mark=mark)
+
+    def ids(self, head: str) -> Iterator[Sequence[str]]:
+        self._bring(head)
+        return self._mirror.ids(head)
 
     def close(self) -> None:
         self._mirror.close()

@@ -17,6 +17,8 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from tsuzuki.outward.errors import SourceUnavailable
 
+IDS_MAX = 5_000
+
 PathCount: TypeAlias = tuple[str, int, int]
 """A path, and what a commit added to and deleted from it; a renamed file counts under its new path. A plain
 tuple, which the garbage collector does not look at again."""
@@ -85,7 +87,7 @@ class Range:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Page:
+class CommitPage:
     """Some commits of a range. What was stored up to here is not asked for again after a crash:
     `mark`, which only the source can read, leads to the page that follows."""
 
@@ -102,7 +104,7 @@ class RangeLost(SourceUnavailable):
     code = "range_lost"
 
 
-class Source(Protocol):
+class CommitSource(Protocol):
     """One project. Every method may raise a `SourceFailed`."""
 
     def head(self, branch: str) -> Head | Absence:
@@ -129,9 +131,13 @@ class Source(Protocol):
         """The file `.mailmap` at the top of the tree of this commit; empty if there is none."""
         ...
 
-    def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[Page]:
+    def pages(self, wanted: Range, *, mark: str | None = None) -> Iterator[CommitPage]:
         """The pages of a range: all, or those behind `mark`. The last one says so, and comes even if
         nothing is in it. Closing the iterator ends all it has started."""
+        ...
+
+    def ids(self, head: str) -> Iterator[Sequence[str]]:
+        """The ids of all commits that can be reached from a head, in lists of at most `IDS_MAX`."""
         ...
 
     def close(self) -> None:
@@ -139,7 +145,7 @@ class Source(Protocol):
         ...
 
 
-def can_go_on(source: Source, stored: Range, head: str) -> bool:
+def can_go_on(source: CommitSource, stored: Range, head: str) -> bool:
     """Whether the source still has both ends of a range that was started."""
     ends = {stored.old, stored.new} - {None, head}
     return all(source.lineage(end, head) is not Lineage.UNKNOWN for end in ends if end)

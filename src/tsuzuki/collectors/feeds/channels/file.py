@@ -9,10 +9,17 @@ import json
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from tsuzuki.collectors.feeds.channels.protocol import AccountStopped, Limits, Outgoing, Sent
+from tsuzuki.collectors.feeds.channels.protocol import (
+    AccountStopped,
+    Outgoing,
+    OwnPost,
+    PostLimits,
+    Sent,
+)
 from tsuzuki.outward.errors import SourceUnavailable
 
 OWN_START = b'{"id":"'
@@ -28,8 +35,8 @@ class FileChannel:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def read_limits(self) -> Limits:
-        return Limits()
+    def read_limits(self) -> PostLimits:
+        return PostLimits()
 
     def check_access(self) -> str:
         folder = self._path.parent
@@ -51,6 +58,19 @@ class FileChannel:
     def look_up(self, post: Outgoing, *, others: Collection[str]) -> Sent | None:  # noqa: ARG002 - the protocol's
         with self._locked() as file:
             return Sent(remote_id=post.key) if _holds(file, post.key) else None
+
+    def own_posts(self, *, since: datetime) -> Iterator[OwnPost]:
+        if not self._path.exists():
+            return
+        try:
+            with self._path.open("rb", buffering=0) as file:
+                for line in _lines(file):
+                    if line.startswith(OWN_START) and _is_json(line):
+                        said = json.loads(line)
+                        if datetime.fromisoformat(said["created_at"]) >= since:
+                            yield OwnPost(remote_id=said["id"], links=(said["url"],))
+        except OSError as problem:
+            raise SourceUnavailable(f"{self._path} cannot be read: {problem.strerror}") from None
 
     def close(self) -> None:
         """Nothing is open between two calls."""

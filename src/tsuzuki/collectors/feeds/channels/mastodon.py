@@ -18,11 +18,12 @@ from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 from tsuzuki.collectors.feeds.channels.mastodon_session import MastodonSession, Redirected
 from tsuzuki.collectors.feeds.channels.protocol import (
     AccountStopped,
-    Limits,
     LookUpFailed,
     LookUpImpossible,
     OutcomeUnknown,
     Outgoing,
+    OwnPost,
+    PostLimits,
     PostRefused,
     Sent,
 )
@@ -38,11 +39,12 @@ from tsuzuki.outward.http import checked_base_url
 from tsuzuki.outward.redaction import redacted
 from tsuzuki.outward.user_agent import user_agent
 
-DEFAULT_LIMITS = Limits(characters_max=500, characters_per_url=23)
+DEFAULT_LIMITS = PostLimits(characters_max=500, characters_per_url=23)
 """Of a server that does not say."""
 
 PAGE_SIZE = 40
 PAGES_MAX = 25
+ALL_PAGES_MAX = 1_000
 CLOCKS_APART = timedelta(hours=1)
 """The server's clock may be behind ours by so much."""
 
@@ -74,7 +76,7 @@ class MastodonChannel:
         )
         self._account_id: str | None = None
 
-    def read_limits(self) -> Limits:
+    def read_limits(self) -> PostLimits:
         """By `/api/v2/instance`, or on an older server by `/api/v1/instance`. Raises `SourceFailed`."""
         for ask in (self._client.instance_v2, self._client.instance_v1):
             try:
@@ -118,12 +120,17 @@ class MastodonChannel:
         try:
             if post.kind is PostKind.EDIT:
                 return self._look_up_edit(post)
-            statuses = self._own_statuses(since=post.created_at - CLOCKS_APART)
+            statuses = self._own_statuses(since=post.created_at - CLOCKS_APART, pages_max=PAGES_MAX)
             return next((_sent(one) for one in statuses if _is_it(one, post, others)), None)
         except LookUpImpossible:
             raise
         except SourceUnavailable as problem:
             raise LookUpFailed(problem.message) from None
+
+    def own_posts(self, *, since: datetime) -> Iterator[OwnPost]:
+        for status in self._own_statuses(since=since - CLOCKS_APART, pages_max=ALL_PAGES_MAX):
+            links = () if status.in_reply_to_id is not None else tuple(_links_of(status))
+            yield OwnPost(remote_id=str(status.id), links=links)
 
     def close(self) -> None:
         self._session.close()
@@ -137,18 +144,18 @@ class MastodonChannel:
         is_there = source.text.split() == post.body.text.split()
         return Sent(remote_id=target) if is_there else None
 
-    def _own_statuses(self, *, since: datetime) -> Iterator[Any]:
-        """The account's statuses, newest first, back to `since`."""
+    def _own_statuses(self, *, since: datetime, pages_max: int) -> Iterator[Any]:
+        """The account's statuses, newest first, back to `since`. Raises `LookUpImpossible` if they are more pages."""
         if self._account_id is None:
             self._account_id = str(self._ask(self._client.account_verify_credentials).id)
         before: Any = None
-        for _ in range(PAGES_MAX):
+        for _ in range(pages_max):
             page = self._ask(lambda: self._page(self._account_id, before))  # noqa: B023 - called at once
             yield from (status for status in page if status.created_at >= since)
             if not page or min(status.created_at for status in page) < since:
                 return
             before = page[-1].id
-        raise LookUpImpossible(f"the account has more than {PAGES_MAX * PAGE_SIZE} newer posts")
+        raise LookUpImpossible(f"the account has more than {pages_max * PAGE_SIZE} newer posts")
 
     def _page(self, account_id: Any, before: Any) -> Any:
         return self._client.account_statuses(
@@ -220,12 +227,16 @@ def _is_it(status: Any, post: Outgoing, others: Collection[str]) -> bool:
         return False
     if str(status.id) in others or status.reblog is not None:
         return False
+    wanted = {link_key(post.body.url), link_key(post.body.canonical_url)}
+    return not wanted.isdisjoint(map(link_key, _links_of(status)))
+
+
+def _links_of(status: Any) -> list[str]:
     links = [html.unescape(href) for href in _HREF.findall(status.content or "")]
     card = status.card
     if card is not None and card.url:
         links.append(card.url)
-    wanted = {link_key(post.body.url), link_key(post.body.canonical_url)}
-    return not wanted.isdisjoint(map(link_key, links))
+    return links
 
 
 def _sent(status: Any) -> Sent:
@@ -234,12 +245,12 @@ def _sent(status: Any) -> Sent:
     return Sent(remote_id=str(status.id), remote_url=status.url)
 
 
-def _limits_of(instance: Any) -> Limits:
+def _limits_of(instance: Any) -> PostLimits:
     """What an instance says about statuses; where it says nothing, what is usual."""
     statuses = (instance.get("configuration") or {}).get("statuses") or {}
     characters = statuses.get("max_characters") or instance.get("max_toot_chars")
     per_url = statuses.get("characters_reserved_per_url")
-    return Limits(
+    return PostLimits(
         characters_max=_positive(characters, DEFAULT_LIMITS.characters_max),
         characters_per_url=_positive(per_url, DEFAULT_LIMITS.characters_per_url),
     )

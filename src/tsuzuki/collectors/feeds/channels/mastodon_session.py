@@ -1,17 +1,17 @@
 """The HTTP session under Mastodon.py: no redirects, one deadline, a bounded body, and what the answer said.
 
 The library would follow a redirect of a POST with a GET, wait for each single read anew, and keep the status and
-the headers of an answer to itself. It makes an object of everything in an answer, which takes longer than the
-exchange: of a new or changed status it is given what `mastodon` reads.
+the headers of an answer to itself.
 """
 
-import json
+import io
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 import requests
+from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from tsuzuki.model.clock import Clock
 from tsuzuki.outward.retry_after import ASKED_MAX_SECONDS, seconds_asked
@@ -21,11 +21,9 @@ CHUNK_BYTES = 64 * 1024
 PAUSE_SECONDS = 300.0
 """The length of Mastodon's own rate windows, for an answer that says none."""
 
-STATUS_FIELDS_READ = ("id", "url")
-"""Of the answer to a post or an edit."""
-
 RATE_HEADERS = ("X-RateLimit-Remaining", "X-RateLimit-Limit", "X-RateLimit-Reset")
-"""Read by `limited_until` if the server refuses; the library would parse their dates at each answer."""
+"""Read by `limited_until` if the server refuses. The library would raise an error for a date that it cannot read, also
+after a post was taken."""
 
 _REDIRECTS = range(300, 400)
 _NO_HEADERS: Mapping[str, str] = {}
@@ -57,11 +55,10 @@ class MastodonSession(requests.Session):
         try:
             if response.status_code in _REDIRECTS:
                 raise Redirected("the server answers with a redirect")
-            # The library looks for the body here before it reads one.
             body = self._body(response, ends_at)
-            response._content = _status_read(body) if response.ok and method != "GET" else body  # noqa: SLF001 - requests has no other way
         finally:
             response.close()
+        response.raw = io.BytesIO(body)
         self.status, self.headers_seen = response.status_code, response.headers.copy()
         for name in RATE_HEADERS:
             response.headers.pop(name, None)
@@ -88,22 +85,19 @@ class MastodonSession(requests.Session):
 
     def _body(self, response: requests.Response, ends_at: float) -> bytes:
         body = bytearray()
-        for part in response.iter_content(CHUNK_BYTES):
-            body += part
-            if len(body) > BODY_BYTES_MAX or self._clock.monotonic() > ends_at:
-                raise requests.ReadTimeout("the answer is too long or takes too long")
+        try:
+            # read1 returns with what has come, so a server that drips cannot keep us here.
+            while part := response.raw.read1(CHUNK_BYTES, decode_content=True):
+                body += part
+                if len(body) > BODY_BYTES_MAX or self._clock.monotonic() > ends_at:
+                    raise requests.ReadTimeout("the answer is too long or takes too long")
+        except (ReadTimeoutError, TimeoutError) as problem:
+            raise requests.ReadTimeout(str(problem)) from problem
+        except (HTTPError, OSError) as problem:
+            if isinstance(problem, requests.RequestException):
+                raise
+            raise requests.ConnectionError(str(problem)) from problem
         return bytes(body)
-
-
-def _status_read(body: bytes) -> bytes:
-    """The part of a status that is read; what is none stays as it is."""
-    try:
-        status = json.loads(body)
-    except (ValueError, RecursionError):
-        return body
-    if not isinstance(status, dict):
-        return body
-    return json.dumps({name: status.get(name) for name in STATUS_FIELDS_READ}).encode()
 
 
 def _seconds_between(date: str | None, reset: str | None, now: datetime) -> float | None:

@@ -9,7 +9,7 @@ What `send` raises tells what is known:
     NotConnected      it has not, as there was no connection; another time there may be
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any, Protocol, Self
@@ -47,7 +47,7 @@ class AccountStopped(SourceRefused):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class PostLimits:
     """How long a post may be; None: as long as it likes."""
 
     characters_max: int | None = None
@@ -106,6 +106,14 @@ class Sent:
     remote_url: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class OwnPost:
+    """A post as the receiver has it. `links` are in its text; none of a reply are looked at."""
+
+    remote_id: str
+    links: tuple[str, ...] = ()
+
+
 class Channel(Protocol):
     """One account, used by one thread at a time."""
 
@@ -115,7 +123,7 @@ class Channel(Protocol):
     is_idempotent: bool
     """Whether a second `send` under the same key changes nothing, by the receiver's promise."""
 
-    def read_limits(self) -> Limits:
+    def read_limits(self) -> PostLimits:
         """Ask the receiver."""
 
     def check_access(self) -> str:
@@ -128,6 +136,10 @@ class Channel(Protocol):
     def look_up(self, post: Outgoing, *, others: Collection[str]) -> Sent | None:
         """The post, if it has arrived. `others` are known to be other posts. Raises `LookUpFailed`, and
         `LookUpImpossible` if looking again cannot help."""
+
+    def own_posts(self, *, since: datetime) -> Iterator[OwnPost]:
+        """Every post that the account has made since then, in any order. Raises `LookUpImpossible` if the receiver
+        cannot tell, and `SourceFailed`."""
 
     def close(self) -> None:
         """Close its connections."""

@@ -9,16 +9,17 @@ import binascii
 import hashlib
 import hmac
 import json
-from collections.abc import Collection
-from datetime import timedelta
+from collections.abc import Collection, Iterator
+from datetime import datetime, timedelta
 from urllib.parse import parse_qsl, urlsplit
 
 from tsuzuki.collectors.feeds.channels.protocol import (
     AccountStopped,
-    Limits,
     LookUpImpossible,
     OutcomeUnknown,
     Outgoing,
+    OwnPost,
+    PostLimits,
     PostRefused,
     Sent,
 )
@@ -58,8 +59,8 @@ class WebhookChannel:
             body_bytes_max=ANSWER_BYTES_MAX,
         )
 
-    def read_limits(self) -> Limits:
-        return Limits()
+    def read_limits(self) -> PostLimits:
+        return PostLimits()
 
     def check_access(self) -> str:
         return "not asked: only a post would tell"
@@ -87,6 +88,9 @@ class WebhookChannel:
         raise self._failure(answer)
 
     def look_up(self, post: Outgoing, *, others: Collection[str]) -> Sent | None:  # noqa: ARG002 - the protocol's
+        raise LookUpImpossible("a webhook cannot be asked what has arrived")
+
+    def own_posts(self, *, since: datetime) -> Iterator[OwnPost]:  # noqa: ARG002 - the protocol's
         raise LookUpImpossible("a webhook cannot be asked what has arrived")
 
     def close(self) -> None:

@@ -33,7 +33,7 @@ class Image:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class FeedEntry:
     """An entry that can be an item.
 
     `published_at` is None if the feed gives no usable date; `stated_at` is also None if it gives only the time of the
@@ -71,7 +71,7 @@ class ParsedFeed:
     guid stands for several articles, so guids are no identities in this feed."""
 
     title: str | None
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[FeedEntry] = field(default_factory=list)
     unusable: list[Unusable] = field(default_factory=list)
     is_cut_off: bool = False
     shares_guids: bool = False
@@ -94,7 +94,7 @@ class ParsedFeed:
         return cls(**{**said, "entries": entries, "unusable": unusable})
 
 
-def stored_attachments(entry: Entry) -> list[dict[str, Any]]:
+def stored_attachments(entry: FeedEntry) -> list[dict[str, Any]]:
     """Attachments and picture, as `item_details.attachments` keeps them."""
     rows = [_row(one.url, one.media_type, one.title) for one in entry.attachments]
     if entry.image is not None:
@@ -111,9 +111,9 @@ def attachments_from(stored: Sequence[Mapping[str, Any]]) -> tuple[Attachment, .
     )
 
 
-def _entry_from(said: Mapping[str, Any]) -> Entry:
+def _entry_from(said: Mapping[str, Any]) -> FeedEntry:
     image = said["image"]
-    return Entry(
+    return FeedEntry(
         **{
             **said,
             **{name: said[name] and datetime.fromisoformat(said[name]) for name in _TIMES},

@@ -16,7 +16,7 @@ from tsuzuki.collectors.feeds.entries.entry import (
     EXCERPT_CHARACTERS_MAX,
     TITLE_CHARACTERS_MAX,
     Attachment,
-    Entry,
+    FeedEntry,
     Image,
     Unusable,
 )
@@ -41,8 +41,8 @@ class Draft:
     values: dict[str, Any]
     identifiers: Identifiers
 
-    def entry(self, fingerprints: tuple[str, ...]) -> Entry:
-        return Entry(**self.values, fingerprints=fingerprints)
+    def entry(self, fingerprints: tuple[str, ...]) -> FeedEntry:
+        return FeedEntry(**self.values, fingerprints=fingerprints)
 
 
 def read_entry(raw: Raw, *, base_url: str, now: datetime, language: str = "") -> Draft | Unusable:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from tsuzuki.collectors.feeds.entries.entry import Entry
+from tsuzuki.collectors.feeds.entries.entry import FeedEntry
 from tsuzuki.collectors.feeds.options import FeedOptions, Patterns
 
 _KEYS = ("title", "url", "author", "category")
@@ -18,7 +18,7 @@ class EntryFilter:
         self._exclude = _compiled(options.exclude)
         self._max_age = None if options.max_age is None else timedelta(seconds=options.max_age)
 
-    def cause(self, entry: Entry, *, now: datetime) -> str | None:
+    def cause(self, entry: FeedEntry, *, now: datetime) -> str | None:
         """Why the entry is left out; None if it is not."""
         excluded = _match(self._exclude, entry)
         if excluded is not None:
@@ -33,7 +33,7 @@ class EntryFilter:
         return None
 
 
-def newest(entries: Iterable[Entry], count: int) -> list[Entry]:
+def newest(entries: Iterable[FeedEntry], count: int) -> list[FeedEntry]:
     """The newest of them. Those without a date come first, in the order of the document."""
     ordered = sorted(
         enumerate(entries),
@@ -42,7 +42,7 @@ def newest(entries: Iterable[Entry], count: int) -> list[Entry]:
     return [entry for _, entry in ordered[:count]]
 
 
-def oldest_first(entries: Iterable[Entry]) -> list[Entry]:
+def oldest_first(entries: Iterable[FeedEntry]) -> list[FeedEntry]:
     """In the order in which they came to be, as far as it is known: the first in a document is the newest."""
     ordered = sorted(
         enumerate(entries),
@@ -63,14 +63,14 @@ def _compiled(patterns: Patterns) -> list[tuple[str, re.Pattern[str]]]:
     ]
 
 
-def _match(patterns: list[tuple[str, re.Pattern[str]]], entry: Entry) -> tuple[str, str] | None:
+def _match(patterns: list[tuple[str, re.Pattern[str]]], entry: FeedEntry) -> tuple[str, str] | None:
     for key, pattern in patterns:
         if any(pattern.search(text) for text in _texts(entry, key)):
             return key, pattern.pattern
     return None
 
 
-def _texts(entry: Entry, key: str) -> tuple[str, ...]:
+def _texts(entry: FeedEntry, key: str) -> tuple[str, ...]:
     match key:
         case "title":
             return (entry.title,)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from tsuzuki.collectors.feeds.entries.entry import Entry, ParsedFeed
+from tsuzuki.collectors.feeds.entries.entry import FeedEntry, ParsedFeed
 from tsuzuki.collectors.feeds.entries.filters import EntryFilter, newest, oldest_first
 from tsuzuki.collectors.feeds.entries.identity import (
     in_feed,
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class ParsedEntries:
     """What came of the entries of a document."""
 
     new: int = 0
@@ -58,9 +58,9 @@ class Found:
 class _Document:
     """The entries of one document by their items: each article once, with all its fingerprints."""
 
-    def __init__(self, feed_id: int, entries: Sequence[Entry], *, is_guid_used: bool) -> None:
+    def __init__(self, feed_id: int, entries: Sequence[FeedEntry], *, is_guid_used: bool) -> None:
         self.fingerprints: dict[str, list[str]] = {}
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, FeedEntry] = {}
         keys: dict[str, str] = {}
         for entry in entries:
             stored = [
@@ -81,7 +81,7 @@ def store_entries(
     parsed: ParsedFeed,
     *,
     now: datetime,
-) -> Found:
+) -> ParsedEntries:
     """Store what a document holds, in the caller's transaction."""
     lock_until_commit(connection, LOCK_KEY)
     mark = shared_guids_mark(feed.id)
@@ -102,7 +102,7 @@ def store_entries(
         found_items.add_fingerprints(connection, [(mark, some)])
     found_items.add_unusable(connection, feed.id, parsed.unusable, now=now)
     left_out = sum(cause is not None for cause in added.values())
-    return Found(
+    return ParsedEntries(
         new=len(added) - left_out,
         left_out=left_out,
         changed=changed,
@@ -184,7 +184,7 @@ def _store_known(
 
 
 def _causes(
-    new: Sequence[Entry], options: FeedOptions, *, is_first: bool, now: datetime
+    new: Sequence[FeedEntry], options: FeedOptions, *, is_first: bool, now: datetime
 ) -> dict[str, str]:
     """Why new entries are not worked on, by url."""
     entry_filter = EntryFilter(options)
@@ -202,7 +202,7 @@ def _store_new(
     connection: Connection,
     feed: StoredFeed,
     document: _Document,
-    new: Sequence[Entry],
+    new: Sequence[FeedEntry],
     causes: dict[str, str],
     now: datetime,
 ) -> dict[int, str | None]:
@@ -239,7 +239,7 @@ def _store_new(
     return added
 
 
-def _own(connection: Connection, feed: StoredFeed, entries: dict[int, Entry]) -> None:
+def _own(connection: Connection, feed: StoredFeed, entries: dict[int, FeedEntry]) -> None:
     """Let the feed own the items of which no feed has said anything."""
     if not entries:
         return

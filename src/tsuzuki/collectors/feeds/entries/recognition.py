@@ -19,7 +19,7 @@ from datetime import datetime
 from enum import StrEnum
 from urllib.parse import urlsplit
 
-from tsuzuki.collectors.feeds.entries.entry import Entry
+from tsuzuki.collectors.feeds.entries.entry import FeedEntry
 
 
 class Host(StrEnum):
@@ -54,7 +54,7 @@ class KnownArticle:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class ArticleComparison:
     """What a reader sees of an entry and of a known article, side by side."""
 
     host: Host
@@ -73,7 +73,7 @@ class Rule:
     dates: frozenset[Date]
     needs_text: bool = False
 
-    def fits(self, seen: Comparison) -> bool:
+    def fits(self, seen: ArticleComparison) -> bool:
         return (
             seen.is_title_same
             and seen.host in self.hosts
@@ -101,10 +101,12 @@ def host_of(canonical_url: str) -> str:
     return urlsplit(canonical_url).netloc
 
 
-def compared(entry: Entry, article: KnownArticle, *, hosts: Collection[str]) -> Comparison:
+def compared(
+    entry: FeedEntry, article: KnownArticle, *, hosts: Collection[str]
+) -> ArticleComparison:
     """`hosts` are those of all entries of the document."""
     is_content_same = entry.content_hash == article.content_hash
-    return Comparison(
+    return ArticleComparison(
         host=_host(host_of(entry.canonical_url), host_of(article.canonical_url), hosts),
         date=_date(entry.stated_at, article.published_at),
         # The item has the title it was found with, the hash is that of the last change.
@@ -113,7 +115,7 @@ def compared(entry: Entry, article: KnownArticle, *, hosts: Collection[str]) -> 
     )
 
 
-def is_same_article(seen: Comparison) -> bool:
+def is_same_article(seen: ArticleComparison) -> bool:
     """Whether a known guid or path may be believed."""
     return any(rule.fits(seen) for rule in RULES)
 

@@ -52,7 +52,7 @@ class NewDocument:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refused:
+class RefusedDownload:
     """No good answer. `is_gone`: there will never be one again (410). `is_missing`: not at this address."""
 
     failure: SourceFailed
@@ -67,7 +67,7 @@ class NotAsked:
     until: datetime
 
 
-FeedAnswer: TypeAlias = "Unchanged | NewDocument | Refused | NotAsked"
+FeedAnswer: TypeAlias = "Unchanged | NewDocument | RefusedDownload | NotAsked"
 
 
 class FeedDownloads:
@@ -88,7 +88,7 @@ class FeedDownloads:
             return self._read(request, response)
         except SourceFailed as failure:
             self._note_pause(request.host, failure)
-            return Refused(failure=failure)
+            return RefusedDownload(failure=failure)
 
     def _get(self, request: FeedRequest, validators: Mapping[str, str]) -> Downloaded:
         return self._downloader.get(
@@ -114,7 +114,7 @@ class FeedDownloads:
             failure = self._failure_of(request, response)
             self._note_pause(request.host, failure)
             is_gone = response.status == 410
-            return Refused(
+            return RefusedDownload(
                 failure=failure, is_gone=is_gone, is_missing=is_gone or response.status == 404
             )
         body_hash = hashlib.sha256(response.body).hexdigest()

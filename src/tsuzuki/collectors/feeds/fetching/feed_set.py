@@ -10,7 +10,7 @@ from datetime import datetime
 
 from tsuzuki.collectors.feeds.options import FeedOptions
 from tsuzuki.collectors.feeds.posting.unanswered import silence_of
-from tsuzuki.collectors.feeds.queries.items import Item
+from tsuzuki.collectors.feeds.queries.items import StoredItem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class FeedSet:
     def __getitem__(self, feed_id: int) -> RunFeed:
         return self._feeds[feed_id]
 
-    def of(self, item: Item) -> RunFeed:
+    def of(self, item: StoredItem) -> RunFeed:
         """The feed of an item that was drawn from these."""
         if item.feed_id is None:
             raise ValueError(f"item {item.id} was drawn without a feed")

@@ -13,20 +13,20 @@ from typing import Any, assert_never
 
 from tsuzuki.collectors.feeds.entries.entry import ParsedFeed
 from tsuzuki.collectors.feeds.entries.feed_parser import FeedParser
-from tsuzuki.collectors.feeds.entries.found import Found, store_entries
+from tsuzuki.collectors.feeds.entries.found import ParsedEntries, store_entries
 from tsuzuki.collectors.feeds.fetching.download import (
     FeedAnswer,
     FeedDownloads,
     NewDocument,
     NotAsked,
-    Refused,
+    RefusedDownload,
     Unchanged,
 )
 from tsuzuki.collectors.feeds.fetching.request import FeedRequest, build_request, is_due
 from tsuzuki.collectors.feeds.fetching.threads import FeedThreads
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsOptions, FeedsSection
 from tsuzuki.collectors.feeds.queries import feeds
-from tsuzuki.collectors.feeds.queries.feeds import Failed, Fetched, StoredFeed, UnchangedFeed
+from tsuzuki.collectors.feeds.queries.feeds import FailedFetch, Fetched, StoredFeed, UnchangedFeed
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.outward.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
 from tsuzuki.outward.safe_download import SafeDownloader
@@ -140,7 +140,7 @@ class FeedFetcher:
         try:
             return build_request(feed, options, self._section, now=now)
         except SourceFailed as failure:
-            self._store_failure(feed, Refused(failure=failure))
+            self._store_failure(feed, RefusedDownload(failure=failure))
             return None
 
     def _store_next(self, threads: FeedThreads) -> None:
@@ -161,7 +161,7 @@ class FeedFetcher:
                 self._note_unchanged(request.feed, answer)
             case NewDocument():
                 self._store_document(request.feed, request.options, answer)
-            case Refused():
+            case RefusedDownload():
                 self._store_failure(request.feed, answer)
             case NotAsked(until=until):
                 with self._run.transaction() as connection:
@@ -204,7 +204,7 @@ class FeedFetcher:
                 while_waiting=self._run.raise_if_cancelled,
             )
         except SourceFailed as failure:
-            self._store_failure(feed, Refused(failure=failure))
+            self._store_failure(feed, RefusedDownload(failure=failure))
             return
         with self._run.transaction() as connection:
             held = feeds.held_feed(connection, feed.id, run_id=self._run.id)
@@ -231,7 +231,7 @@ class FeedFetcher:
                 f"feed {feed.name}: the server says 304 to a changed feed; from now on it is asked for the whole"
             )
 
-    def _log_found(self, feed: StoredFeed, found: Found) -> None:
+    def _log_found(self, feed: StoredFeed, found: ParsedEntries) -> None:
         self._count(
             fetched=1,
             new_items=found.new,
@@ -249,14 +249,14 @@ class FeedFetcher:
         if said:
             self._run.log(f"feed {feed.name}: {said}")
 
-    def _store_failure(self, feed: StoredFeed, refused: Refused) -> None:
+    def _store_failure(self, feed: StoredFeed, refused: RefusedDownload) -> None:
         failure = refused.failure
         with self._run.transaction() as connection:
             held = feeds.held_feed(connection, feed.id, run_id=self._run.id)
             if held is None:
                 return
             now = self._database.now(connection)
-            failed = Failed(
+            failed = FailedFetch(
                 error=failure.message,
                 failing_since=held.failing_since or now,
                 not_before=_not_before(held, failure, now),
@@ -277,7 +277,7 @@ class FeedFetcher:
 def _fetched(
     feed: StoredFeed,
     document: NewDocument,
-    found: Found,
+    found: ParsedEntries,
     *,
     new_at: datetime | None,
     now: datetime,
@@ -296,7 +296,9 @@ def _fetched(
     )
 
 
-def _new_at(feed: StoredFeed, parsed: ParsedFeed, found: Found, now: datetime) -> datetime | None:
+def _new_at(
+    feed: StoredFeed, parsed: ParsedFeed, found: ParsedEntries, now: datetime
+) -> datetime | None:
     """When there was something new last: at a first fetch, when the newest entry was published."""
     if not (found.new or found.left_out):
         return feed.new_at

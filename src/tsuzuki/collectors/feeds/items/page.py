@@ -58,7 +58,7 @@ class PageFailed(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Page:
+class ItemPage:
     """What an item says. An empty `text` is no failure: the page may not be ready."""
 
     final_url: str
@@ -96,7 +96,7 @@ def download_page(  # noqa: PLR0913 -- each is a limit or a setting of its own, 
     sensitive_headers: Mapping[str, str] = _NONE,
     sensitive_origin: str | None = None,
     extractor: TextExtractor | None = None,
-) -> Page:
+) -> ItemPage:
     """The text of a page and of its attachments; if there are none, of the PDFs that the page links to.
 
     Raises `PageFailed`. Give an `extractor` if there are several pages: its process is started once.
@@ -236,7 +236,7 @@ def _heading(file: Attachment) -> str:
 
 def _page(
     final_url: str, page: ExtractedText, files: Sequence[tuple[str, str]], notes: list[str]
-) -> Page:
+) -> ItemPage:
     headings = [f"## {heading}\n\n" for heading, _ in files]
     room = PAGE_CHARACTERS_MAX - sum(map(len, headings)) - 2 * len(files)
     texts = [page.text, *(text for _, text in files)]
@@ -247,7 +247,9 @@ def _page(
     parts = [kept[0], *(h + text for h, text in zip(headings, kept[1:], strict=True))]
     text = "\n\n".join(filter(None, parts))
     digest = hashlib.sha256(f"{page.title or ''}\0{text}".encode()).hexdigest()
-    return Page(final_url=final_url, title=page.title, text=text, content_hash=digest, notes=notes)
+    return ItemPage(
+        final_url=final_url, title=page.title, text=text, content_hash=digest, notes=notes
+    )
 
 
 def _shares(lengths: Sequence[int], room: int) -> list[int]:

@@ -12,9 +12,9 @@ from tsuzuki.collectors.feeds.documents.text_extractor import TextExtractor
 from tsuzuki.collectors.feeds.entries.entry import attachments_from
 from tsuzuki.collectors.feeds.fetching.feed_set import RunFeed
 from tsuzuki.collectors.feeds.fetching.request import headers_of
-from tsuzuki.collectors.feeds.items.page import Page, download_page
+from tsuzuki.collectors.feeds.items.page import ItemPage, download_page
 from tsuzuki.collectors.feeds.options import FeedsSection
-from tsuzuki.collectors.feeds.queries.items import Item
+from tsuzuki.collectors.feeds.queries.items import StoredItem
 from tsuzuki.collectors.kit.prefetch import Prefetch
 from tsuzuki.outward.safe_download import SafeDownloader
 
@@ -27,9 +27,9 @@ PREFETCHED_SECONDS_MAX = 60.0
 class _Prefetched:
     """A page that is on its way, or there."""
 
-    item: Item
+    item: StoredItem
     started: float
-    page: Future[Page]
+    page: Future[ItemPage]
 
 
 class PageReader:
@@ -39,17 +39,17 @@ class PageReader:
         self._downloader = downloader
         self._section = section
         self._extractor = TextExtractor()
-        self._thread: Prefetch[Page] = Prefetch(name="tsuzuki-feeds-page")
+        self._thread: Prefetch[ItemPage] = Prefetch(name="tsuzuki-feeds-page")
         self._prefetched: _Prefetched | None = None
 
-    def read(self, item: Item, feed: RunFeed) -> Page:
+    def read(self, item: StoredItem, feed: RunFeed) -> ItemPage:
         """The page of an item with its attachments. Raises `PageFailed`."""
         prefetched, self._prefetched = self._prefetched, None
         if prefetched is not None and self._is_for(prefetched, item):
             return prefetched.page.result()
         return self._read(item, feed)
 
-    def prefetch(self, item: Item, feed: RunFeed) -> None:
+    def prefetch(self, item: StoredItem, feed: RunFeed) -> None:
         """Start to read the page of an item that is probably next."""
         self._prefetched = _Prefetched(
             item=item,
@@ -57,7 +57,7 @@ class PageReader:
             page=self._thread.send(lambda: self._read(item, feed)),
         )
 
-    def _is_for(self, prefetched: _Prefetched, item: Item) -> bool:
+    def _is_for(self, prefetched: _Prefetched, item: StoredItem) -> bool:
         age_seconds = self._downloader.clock.monotonic() - prefetched.started
         is_same = (
             prefetched.item.id == item.id
@@ -66,7 +66,7 @@ class PageReader:
         )
         return is_same and age_seconds <= PREFETCHED_SECONDS_MAX
 
-    def _read(self, item: Item, feed: RunFeed) -> Page:
+    def _read(self, item: StoredItem, feed: RunFeed) -> ItemPage:
         options = feed.options
         headers, sensitive = headers_of(feed.name, options, self._section)
         return download_page(

@@ -10,28 +10,31 @@ and closes its feed for a while.
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple, assert_never
 
 from tsuzuki.collectors.feeds.fetching.feed_set import Closure, FeedSet, RunFeed
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.items.steps import (
     AccountLimited,
-    Advanced,
     CapReached,
+    Held,
     ItemSteps,
+    ModelLimited,
     PutOff,
+    Stopped,
     Work,
 )
 from tsuzuki.collectors.feeds.model.budget import Refusal
-from tsuzuki.collectors.feeds.model.calls import BudgetSpent, ModelCalls
+from tsuzuki.collectors.feeds.model.calls import ModelCalls
 from tsuzuki.collectors.feeds.model.protocol import ModelUnavailable
 from tsuzuki.collectors.feeds.options import FeedsOptions
-from tsuzuki.collectors.feeds.posting.posting import Posting
+from tsuzuki.collectors.feeds.posting.posting import Delivery, RunPosting
 from tsuzuki.collectors.feeds.queries import item_moves, items, steps
-from tsuzuki.collectors.feeds.queries.items import Item
+from tsuzuki.collectors.feeds.queries.items import StoredItem
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.outward.errors import RateLimitedUntil, SourceRefused
+from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.store.sql.database import Connection, Database
 
 WAIT_SECONDS_MIN = 0.5
@@ -74,6 +77,12 @@ class Processed:
         }
 
 
+class Drawn(NamedTuple):
+    """The next item, or the answer that there is none."""
+
+    work: Work | None
+
+
 class ItemProcessing:
     """The items of one run."""
 
@@ -86,7 +95,7 @@ class ItemProcessing:
         feeds: FeedSet,
         steps: ItemSteps,
         calls: ModelCalls,
-        posting: Posting,
+        posting: RunPosting,
     ) -> None:
         self._run = run
         self._database = database
@@ -98,34 +107,29 @@ class ItemProcessing:
         self._failures: Counter[str] = Counter()
         self._done = Processed()
         self._limit = 0
-        self._drawn_ahead: list[Work | None] = []
-        """What was drawn in the transaction that ended the item before: an item, or the answer that there is none."""
 
     def process(self, limit: int) -> Processed:
         """Work on up to `limit` items. Raises what stops the job: a wrong model, a stopped account."""
         self._limit = limit
+        following: Drawn | None = None
         while self._done.drawn < limit:
             self._run.raise_if_cancelled()
-            work = self._drawn_ahead.pop() if self._drawn_ahead else self._draw()
+            work = (following or self._draw()).work
+            following = None
             if work is None:
                 if not self._wait_for_opening():
                     break
                 continue
             self._done.drawn += 1
             self._run.progress(self._done.drawn, limit)
-            self._work_on(work)
+            following = self._work_on(work)
         self._done.closures = dict(self._feeds.closures)
         return self._done
 
-    def _draw(self) -> Work | None:
+    def _draw(self) -> Drawn:
         """The next item of a feed that may post."""
         with self._run.transaction() as connection:
-            return self._draw_in(connection, self._database.now(connection))
-
-    def _draw_ahead(self, connection: Connection, now: datetime) -> None:
-        """Draw in the transaction that makes the item before processed: a commit less for each item."""
-        if self._done.drawn < self._limit and not self._run.cancelled:
-            self._drawn_ahead = [self._draw_in(connection, now)]
+            return Drawn(self._draw_in(connection, self._database.now(connection)))
 
     def _draw_in(self, connection: Connection, now: datetime) -> Work | None:
         self._feeds.close_silent(self._posting.silent_accounts)
@@ -139,15 +143,14 @@ class ItemProcessing:
                     item=item,
                     feed=self._feeds.of(item),
                     steps=steps.of_item(connection, item.id),
-                    on_posted=self._draw_ahead,
                     following=self._following(connection, item, feed_ids, room),
                 )
             item_moves.give_back(connection, item, run_id=self._run.id)
         return None
 
     def _following(
-        self, connection: Connection, item: Item, feed_ids: list[int], room: int
-    ) -> tuple[Item, RunFeed] | None:
+        self, connection: Connection, item: StoredItem, feed_ids: list[int], room: int
+    ) -> tuple[StoredItem, RunFeed] | None:
         """The item after this one, if this run will draw it and it will need its page."""
         is_last = self._done.drawn + 1 >= self._limit
         if is_last or item.state.status is ItemStatus.PENDING:
@@ -157,7 +160,7 @@ class ItemProcessing:
             return None
         return found, self._feeds.of(found)
 
-    def _room(self, connection: Connection, item: Item, now: datetime) -> int:
+    def _room(self, connection: Connection, item: StoredItem, now: datetime) -> int:
         """How many posts the caps of the item's feed leave; if none the feed is closed."""
         feed = self._feeds.of(item)
         if feed.options.hold and not item.is_approved:
@@ -183,39 +186,74 @@ class ItemProcessing:
         self._run.wait(max(seconds, WAIT_SECONDS_MIN))
         return True
 
-    def _work_on(self, work: Work) -> None:
-        """One item. An error that is not its own leaves it as it was."""
+    def _work_on(self, work: Work) -> Drawn | None:
+        """One item, as far as it goes. Answers what was drawn with its end, if that was done. An error that stops the
+        job leaves the item as it was."""
         try:
             advanced = self._steps.advance(work)
-        except PutOff as put_off:
-            self._watch_model(work)
-            self._defer(work, put_off)
-        except BudgetSpent as problem:
-            self._refuse(work, problem.refusal)
-        except CapReached as reached:
-            self._give_back(work)
-            self._close_at_cap(work.feed, reached.open_at)
-        except AccountLimited as limited:
-            self._give_back(work)
-            closure = Closure(why=str(limited), until=limited.until)
-            self._feeds.close_account(work.feed.options.account, closure)
-        except RateLimitedUntil as limited:
-            self._park(work, limited)
         except (SourceRefused, ConfigurationError):
             self._give_back(work)
             raise
-        else:
-            self._count(work, advanced)
+        if isinstance(advanced, Delivery):
+            return self._end(work, advanced)
+        self._put_back(work, advanced)
+        return None
 
-    def _count(self, work: Work, advanced: Advanced) -> None:
-        self._failures[work.feed.options.model] = 0
-        item_id = work.item.id
-        if advanced is Advanced.POSTED:
+    def _end(self, work: Work, delivery: Delivery) -> Drawn | None:
+        """Store what became of the post, and make its item processed if it has arrived. The next item is drawn in the
+        same transaction: a commit less for each item."""
+        following = None
+        with self._run.transaction() as connection:
+            outcome = self._posting.store(connection, delivery)
+            if outcome.state is OutboxState.SENT and outcome.is_first:
+                now = self._database.now(connection)
+                item_moves.finish_posted(connection, work.item, run_id=self._run.id, now=now)
+                if self._done.drawn < self._limit and not self._run.cancelled:
+                    following = Drawn(self._draw_in(connection, now))
+        if outcome.state is OutboxState.SENT:
+            self._failures[work.feed.options.model] = 0
             self._done.posted += 1
-            self._log(f"Item {item_id} is posted")
+            self._log(f"Item {work.item.id} is posted")
+        elif outcome.state is OutboxState.UNSETTLED and outcome.post.next_look_at is None:
+            self._put_back(work, self._steps.hold(work))
         else:
-            self._done.approvals += 1
-            self._log(f"Item {item_id} waits for a person: tsuzuki feeds approve {item_id}")
+            is_unsettled = outcome.state is OutboxState.UNSETTLED
+            put_off = PutOff(
+                reason=ItemReason.API_FAILED,
+                problem=outcome.error or "another run is sending the post",
+                not_before=outcome.post.next_look_at if is_unsettled else None,
+            )
+            self._put_back(work, put_off)
+        return following
+
+    def _put_back(self, work: Work, stopped: Held | Stopped) -> None:
+        """Leave an item that goes no further now, and close what has to wait."""
+        feed = work.feed
+        match stopped:
+            case Held():
+                self._note_held(work)
+            case PutOff():
+                self._watch_model(work)
+                self._defer(work, stopped)
+            case Refusal():
+                self._refuse(work, stopped)
+            case CapReached(open_at=open_at):
+                self._give_back(work)
+                self._close_at_cap(feed, open_at)
+            case AccountLimited(limited=limited):
+                self._give_back(work)
+                closure = Closure(why=limited.message, until=limited.until)
+                self._feeds.close_account(feed.options.account, closure)
+            case ModelLimited(limited=limited):
+                self._park(work, limited)
+            case _:
+                assert_never(stopped)
+
+    def _note_held(self, work: Work) -> None:
+        self._failures[work.feed.options.model] = 0
+        self._done.approvals += 1
+        item_id = work.item.id
+        self._log(f"Item {item_id} waits for a person: tsuzuki feeds approve {item_id}")
 
     def _watch_model(self, work: Work) -> None:
         """A model that does not answer is not asked about every item of the run."""
@@ -243,13 +281,13 @@ class ItemProcessing:
         if moved.state.status is ItemStatus.PROCESSED:
             self._done.given_up += 1
             self._log(
-                f"Item {item.id} is given up after {moved.state.retry_count} tries: {put_off}"
+                f"Item {item.id} is given up after {moved.state.retry_count} tries: {put_off.problem}"
             )
         else:
             self._done.deferred[put_off.reason] += 1
-            self._log(f"Item {item.id} is deferred: {put_off}")
+            self._log(f"Item {item.id} is deferred: {put_off.problem}")
 
-    def _pause(self, item: Item, put_off: PutOff) -> timedelta:
+    def _pause(self, item: StoredItem, put_off: PutOff) -> timedelta:
         """Twice as long each time."""
         doubled = self._options.retry_backoff * 2.0 ** min(item.state.retry_count, 30)
         seconds = min(doubled, self._options.retry_backoff_cap)
@@ -275,7 +313,7 @@ class ItemProcessing:
         run, and stop all that the budget is for."""
         if refusal.is_for_its_size:
             words = f"its text is too long for any day: {refusal.sentence}"
-            self._defer(work, PutOff(ItemReason.FILE_TOO_LARGE, words))
+            self._defer(work, PutOff(reason=ItemReason.FILE_TOO_LARGE, problem=words))
         else:
             self._give_back(work)
             self._close_for_budget(work.feed, refusal)

@@ -2,95 +2,95 @@
 
 Every step is stored before the next one starts, so none is done, or paid for, twice: a run that continues after a
 crash takes up the stored page, verdict and summary. How a step ended is stored in one transaction with what follows
-from it, or with the start of the next step.
+from it, or with the start of the next step. An item that cannot go on yields a value that says why; what stops the
+whole job is an error.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import Enum, auto
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias
 
 from tsuzuki.collectors.feeds.fetching.feed_set import RunFeed
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
-from tsuzuki.collectors.feeds.items.page import Page, PageFailed
-from tsuzuki.collectors.feeds.model.calls import Call, ModelCalls, result_of
+from tsuzuki.collectors.feeds.items.page import ItemPage, PageFailed
+from tsuzuki.collectors.feeds.model.budget import Refusal
+from tsuzuki.collectors.feeds.model.calls import ModelCall, ModelCalls, result_of
 from tsuzuki.collectors.feeds.model.prompts import (
     prompt_version,
     screening_question,
     summary_question,
 )
 from tsuzuki.collectors.feeds.model.protocol import (
-    Answer,
+    ModelAnswer,
     ModelBlocked,
     ModelUnavailable,
     Question,
     Verdict,
 )
 from tsuzuki.collectors.feeds.posting.output_guard import OutputRefused
-from tsuzuki.collectors.feeds.posting.posting import Posting
+from tsuzuki.collectors.feeds.posting.posting import Delivery, RunPosting
 from tsuzuki.collectors.feeds.posting.text import compose_post
 from tsuzuki.collectors.feeds.queries import item_moves, pages, steps
-from tsuzuki.collectors.feeds.queries.items import Item
+from tsuzuki.collectors.feeds.queries.items import StoredItem
 from tsuzuki.collectors.feeds.queries.pages import StoredPage
+from tsuzuki.collectors.feeds.queries.posts import Post
 from tsuzuki.collectors.feeds.queries.steps import StepEnd, StepRecord, last_done_of
-from tsuzuki.collectors.feeds.tables import Step, StepState
+from tsuzuki.collectors.feeds.tables import PreparationStep, StepState
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.outward.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
-from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.store.sql.database import Connection, Database
 
-ReadPage: TypeAlias = Callable[[Item, RunFeed], Page]
+ReadPage: TypeAlias = Callable[[StoredItem, RunFeed], ItemPage]
 """Downloads the page of an item. Raises `PageFailed`."""
 
-PrefetchPage: TypeAlias = Callable[[Item, RunFeed], None]
+PrefetchPage: TypeAlias = Callable[[StoredItem, RunFeed], None]
 """Starts to download the page of the item that is probably next."""
 
-OnPosted: TypeAlias = Callable[[Connection, datetime], None]
-"""What else is done in the transaction that makes a posted item processed."""
 
-
-class Advanced(Enum):
-    """How far an item came."""
-
-    POSTED = auto()
-    HELD = auto()
-    """It waits for a person."""
-
-
-class PutOff(Exception):
+@dataclass(frozen=True, kw_only=True)
+class PutOff:
     """The item is to be deferred for this reason."""
 
-    def __init__(
-        self,
-        reason: ItemReason,
-        problem: str,
-        *,
-        pause_seconds: float = 0.0,
-        not_before: datetime | None = None,
-    ) -> None:
-        super().__init__(problem)
-        self.reason = reason
-        self.pause_seconds = pause_seconds
-        self.not_before = not_before
-        """When its post is looked for; None: after the usual pause."""
+    reason: ItemReason
+    problem: str
+    pause_seconds: float = 0.0
+    not_before: datetime | None = None
+    """When its post is looked for; None: after the usual pause."""
 
 
-class AccountLimited(Exception):
+@dataclass(frozen=True, kw_only=True)
+class ModelLimited:
+    """The model asks for a pause; its answer did not come."""
+
+    limited: RateLimitedUntil
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccountLimited:
     """The account's server asks for a pause; the post was not taken."""
 
-    def __init__(self, limited: RateLimitedUntil) -> None:
-        super().__init__(limited.message)
-        self.until = limited.until
+    limited: RateLimitedUntil
 
 
-class CapReached(Exception):
+@dataclass(frozen=True, kw_only=True)
+class CapReached:
     """Another run has made the last post that the feed may make for now."""
 
-    def __init__(self, open_at: datetime | None) -> None:
-        super().__init__("its posts are at a cap")
-        self.open_at = open_at
+    open_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """The item waits for a person."""
+
+
+Stopped: TypeAlias = PutOff | Refusal | ModelLimited | AccountLimited | CapReached
+"""Why an item goes no further now. All but `PutOff` are no doing of the item's."""
+
+Advanced: TypeAlias = Delivery | Held | Stopped
+"""How far an item came. What became of its post is not stored yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,12 +103,12 @@ class Download:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
+class UnstoredStep:
     """What has happened and is not stored yet."""
 
     download: Download | None = None
-    call: Call | None = None
-    answer: Answer | None = None
+    call: ModelCall | None = None
+    answer: ModelAnswer | None = None
     problem: SourceFailed | None = None
     is_worth: bool = False
     """It was found worth a post, and is to become pending."""
@@ -118,14 +118,13 @@ class Ended:
 class Work:
     """An item that is worked on, as it is stored now. `steps` are those of earlier runs."""
 
-    item: Item
+    item: StoredItem
     feed: RunFeed
     steps: Sequence[StepRecord] = ()
-    on_posted: OnPosted | None = None
-    following: tuple[Item, RunFeed] | None = None
+    following: tuple[StoredItem, RunFeed] | None = None
     """The item whose page is read while this one waits for its model."""
 
-    ended: Ended = field(default_factory=Ended)
+    ended: UnstoredStep = field(default_factory=UnstoredStep)
 
     def note(self, **more: Any) -> None:
         """Something has ended; the next transaction for the item stores it."""
@@ -141,7 +140,7 @@ class ItemSteps:
         run: RunContext,
         database: Database,
         calls: ModelCalls,
-        posting: Posting,
+        posting: RunPosting,
         read_page: ReadPage,
         prefetch: PrefetchPage,
     ) -> None:
@@ -153,32 +152,38 @@ class ItemSteps:
         self._prefetch = prefetch
 
     def advance(self, work: Work) -> Advanced:
-        """As far as the item goes now. Raises `PutOff` if that is its own doing; `BudgetSpent`, `RateLimitedUntil`
-        (of the model), `AccountLimited` and what stops the job if it is not."""
-        self._learn_limits(work)
-        done = last_done_of(work.steps, Step.SUMMARY)
+        """As far as the item goes now. Raises what stops the job: a wrong model, a stopped account."""
+        stopped = self._learn_limits(work)
+        if stopped is not None:
+            return stopped
+        done = last_done_of(work.steps, PreparationStep.SUMMARY)
         is_pending = work.item.state.status is ItemStatus.PENDING
         if done is not None and _is_wanted(done, work):
             # It was found worth a post before, and only the post is missing.
             work.note(is_worth=not is_pending)
             return self._post(work, str(done.result["text"]))
         page = self._page(work)
+        if isinstance(page, PutOff):
+            return page
         if work.following is not None:
             self._prefetch(*work.following)
-        if not is_pending:
-            self._screen(work, page)
-        return self._post(work, self._summarise(work, page))
+        stopped = None if is_pending else self._screen(work, page)
+        if stopped is not None:
+            return stopped
+        summary = self._summarise(work, page)
+        return self._post(work, summary) if isinstance(summary, str) else summary
 
-    def _learn_limits(self, work: Work) -> None:
+    def _learn_limits(self, work: Work) -> Stopped | None:
         """Ask the account's server before anything is paid for: asked after an answer, a crash would lose it."""
         if _is_held(work):
-            return
+            return None
         try:
             self._posting.limits(work.feed.options.account)
         except RateLimitedUntil as limited:
-            raise AccountLimited(limited) from None
+            return AccountLimited(limited=limited)
         except SourceUnavailable as problem:
-            raise PutOff(ItemReason.API_FAILED, problem.message) from None
+            return PutOff(reason=ItemReason.API_FAILED, problem=problem.message)
+        return None
 
     @contextmanager
     def transaction(self, work: Work) -> Iterator[tuple[Connection, datetime]]:
@@ -193,7 +198,7 @@ class ItemSteps:
         except BaseException:
             work.item = before
             raise
-        work.ended = Ended()
+        work.ended = UnstoredStep()
 
     def _store_ended(self, connection: Connection, work: Work, now: datetime) -> None:
         ended, item = work.ended, work.item
@@ -208,7 +213,7 @@ class ItemSteps:
 
     # --- page -----------------------------------------------------------------------------------
 
-    def _page(self, work: Work) -> StoredPage:
+    def _page(self, work: Work) -> StoredPage | PutOff:
         """The page that was screened if the item is pending, else the page as it is now."""
         item = work.item
         if item.state.status is ItemStatus.PENDING:
@@ -223,9 +228,11 @@ class ItemSteps:
         except PageFailed as failed:
             end = StepEnd(error_code=failed.reason.name.lower(), error=str(failed))
             work.note(download=Download(end=end, started_at=started_at))
-            raise PutOff(
-                failed.reason, str(failed), pause_seconds=failed.retry_after_seconds or 0.0
-            ) from None
+            return PutOff(
+                reason=failed.reason,
+                problem=str(failed),
+                pause_seconds=failed.retry_after_seconds or 0.0,
+            )
         stored = StoredPage(
             item_id=item.id,
             final_url=page.final_url,
@@ -238,7 +245,7 @@ class ItemSteps:
         return stored
 
     def _store_download(
-        self, connection: Connection, item: Item, download: Download, now: datetime
+        self, connection: Connection, item: StoredItem, download: Download, now: datetime
     ) -> None:
         if download.page is not None:
             pages.store(connection, download.page)
@@ -246,7 +253,7 @@ class ItemSteps:
             connection,
             item_id=item.id,
             run_id=self._run.id,
-            step=Step.DOWNLOAD,
+            step=PreparationStep.DOWNLOAD,
             end=download.end,
             started_at=download.started_at,
             now=now,
@@ -254,34 +261,39 @@ class ItemSteps:
 
     # --- model ----------------------------------------------------------------------------------
 
-    def _screen(self, work: Work, page: StoredPage) -> None:
+    def _screen(self, work: Work, page: StoredPage) -> Stopped | None:
         """Find out whether the item is worth a post: then it becomes pending."""
         verdict = self._verdict(work, page) if work.feed.options.screening else Verdict.WORTH
         match verdict:
             case Verdict.WORTH:
                 work.note(is_worth=True)
+                return None
             case Verdict.NOT_WORTH:
-                raise PutOff(ItemReason.NOT_VALUABLE, "the model finds it not worth a post")
+                return PutOff(
+                    reason=ItemReason.NOT_VALUABLE, problem="the model finds it not worth a post"
+                )
             case Verdict.NOT_READY:
-                raise PutOff(ItemReason.PAGE_NOT_READY, "the page is not ready yet")
+                return PutOff(reason=ItemReason.PAGE_NOT_READY, problem="the page is not ready yet")
             case _:
-                assert_never(verdict)
+                return verdict
 
-    def _verdict(self, work: Work, page: StoredPage) -> Verdict:
+    def _verdict(self, work: Work, page: StoredPage) -> Verdict | Stopped:
         item = work.item
         question = screening_question(
             work.feed.options, title=item.title, url=item.url, text=page.text
         )
-        return Verdict(self._ask(work, question)["verdict"])
+        answer = self._ask(work, question)
+        return Verdict(answer["verdict"]) if isinstance(answer, Mapping) else answer
 
-    def _summarise(self, work: Work, page: StoredPage) -> str:
+    def _summarise(self, work: Work, page: StoredPage) -> str | Stopped:
         item = work.item
         question = summary_question(
             work.feed.options, title=item.title, url=item.url, text=page.text
         )
-        return str(self._ask(work, question)["text"])
+        answer = self._ask(work, question)
+        return str(answer["text"]) if isinstance(answer, Mapping) else answer
 
-    def _ask(self, work: Work, question: Question) -> Mapping[str, Any]:
+    def _ask(self, work: Work, question: Question) -> Mapping[str, Any] | Stopped:
         """The answer to a question, of before or by one request. The next transaction for the item stores it. A run
         that is to stop asks nothing more; its item is free again for the next one."""
         if self._run.cancelled:
@@ -292,19 +304,29 @@ class ItemSteps:
             found = self._calls.known(work.steps, work.feed, question) or self._calls.start(
                 connection, work.item, work.feed, question, run_id=self._run.id, now=now
             )
-        if isinstance(found, Call):
-            return self._answer(work, found)
-        if found.state is StepState.FAILED:
-            raise PutOff(ItemReason.API_FAILED, f"refused before: {found.error}")
-        return dict(found.result)
+        match found:
+            case ModelCall():
+                return self._answer(work, found)
+            case Refusal():
+                return found
+            case StepRecord(state=StepState.FAILED):
+                return PutOff(
+                    reason=ItemReason.API_FAILED, problem=f"refused before: {found.error}"
+                )
+            case _:
+                return dict(found.result)
 
-    def _answer(self, work: Work, call: Call) -> Mapping[str, Any]:
+    def _answer(self, work: Work, call: ModelCall) -> Mapping[str, Any] | Stopped:
         try:
             answer = call.model.ask(call.question)
+        except RateLimitedUntil as limited:
+            work.note(call=call, problem=limited)
+            return ModelLimited(limited=limited)
+        except (ModelBlocked, ModelUnavailable) as problem:
+            work.note(call=call, problem=problem)
+            return PutOff(reason=ItemReason.API_FAILED, problem=problem.message)
         except SourceFailed as problem:
             work.note(call=call, problem=problem)
-            if isinstance(problem, ModelBlocked | ModelUnavailable):
-                raise PutOff(ItemReason.API_FAILED, problem.message) from None
             raise
         work.note(call=call, answer=answer)
         return result_of(answer)
@@ -313,19 +335,19 @@ class ItemSteps:
 
     def _post(self, work: Work, summary: str) -> Advanced:
         if _is_held(work):
-            return self._hold(work)
+            return self.hold(work)
         try:
-            return self._send(work, summary)
+            post = self._intend(work, summary)
+            return post if isinstance(post, CapReached) else self._posting.deliver(post)
         except OutputRefused as refused:
-            raise PutOff(
-                ItemReason.API_FAILED, f"the summary cannot be posted: {refused}"
-            ) from None
+            problem = f"the summary cannot be posted: {refused}"
+            return PutOff(reason=ItemReason.API_FAILED, problem=problem)
         except RateLimitedUntil as limited:
-            raise AccountLimited(limited) from None
-        except SourceUnavailable as problem:
-            raise PutOff(ItemReason.API_FAILED, problem.message) from None
+            return AccountLimited(limited=limited)
+        except SourceUnavailable as unavailable:
+            return PutOff(reason=ItemReason.API_FAILED, problem=unavailable.message)
 
-    def _send(self, work: Work, summary: str) -> Advanced:
+    def _intend(self, work: Work, summary: str) -> Post | CapReached:
         feed, item = work.feed, work.item
         account = feed.options.account
         body = compose_post(
@@ -340,41 +362,22 @@ class ItemSteps:
         )
         with self.transaction(work) as (connection, now):
             left = self._posting.room_for(connection, feed.id, item.id, feed.options.caps, now=now)
-            post = None
-            if left.count > 0:
-                post = self._posting.intend(
-                    connection,
-                    feed_id=feed.id,
-                    item_id=item.id,
-                    account=account,
-                    body=body,
-                    content_hash=item.content_hash,
-                )
-        if post is None:
-            raise CapReached(left.open_at)
-        outcome = self._posting.send(
-            post, on_sent=lambda connection, _post: self._finish(connection, work)
-        )
-        if outcome.state is OutboxState.SENT:
-            return Advanced.POSTED
-        look_at = None
-        if outcome.state is OutboxState.UNSETTLED:
-            look_at = outcome.post.next_look_at
-            if look_at is None:
-                return self._hold(work)
-        problem = outcome.error or "another run is sending the post"
-        raise PutOff(ItemReason.API_FAILED, problem, not_before=look_at)
+            if left.count <= 0:
+                return CapReached(open_at=left.open_at)
+            return self._posting.intend(
+                connection,
+                feed_id=feed.id,
+                item_id=item.id,
+                account=account,
+                body=body,
+                content_hash=item.content_hash,
+            )
 
-    def _finish(self, connection: Connection, work: Work) -> None:
-        now = self._database.now(connection)
-        item_moves.finish_posted(connection, work.item, run_id=self._run.id, now=now)
-        if work.on_posted is not None:
-            work.on_posted(connection, now)
-
-    def _hold(self, work: Work) -> Advanced:
+    def hold(self, work: Work) -> Held:
+        """Leave the post to a person."""
         with self.transaction(work) as (connection, _now):
             item_moves.hold_for_approval(connection, work.item, run_id=self._run.id)
-        return Advanced.HELD
+        return Held()
 
 
 def _is_held(work: Work) -> bool:

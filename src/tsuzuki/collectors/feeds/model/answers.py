@@ -10,17 +10,17 @@ from typing import Any
 
 from tsuzuki.collectors.feeds.model.protocol import (
     RAW_CHARACTERS_MAX,
-    Answer,
     BlockCause,
+    ModelAnswer,
     ModelBlocked,
     Question,
     Usage,
     Verdict,
 )
-from tsuzuki.collectors.feeds.tables import Step
+from tsuzuki.collectors.feeds.tables import PreparationStep
 
 
-def checked_answer(question: Question, raw: str, usage: Usage, *, model_name: str) -> Answer:
+def checked_answer(question: Question, raw: str, usage: Usage, *, model_name: str) -> ModelAnswer:
     """The answer in what a model said. Raises `ModelBlocked`."""
 
     def invalid(problem: str) -> ModelBlocked:
@@ -38,18 +38,18 @@ def checked_answer(question: Question, raw: str, usage: Usage, *, model_name: st
     if fields is None:
         raise invalid("it is not one JSON object")
     kept = raw[:RAW_CHARACTERS_MAX]
-    if question.step is Step.SCREENING:
+    if question.step is PreparationStep.SCREENING:
         try:
             verdict = Verdict(str(fields.get("verdict")))
         except ValueError:
             raise invalid("its verdict is none of those asked for") from None
-        return Answer(
+        return ModelAnswer(
             verdict=verdict, text=None, why=_text(fields, "reason"), usage=usage, raw=kept
         )
     summary = _text(fields, "summary")
     if not summary:
         raise invalid("it has no summary")
-    return Answer(verdict=None, text=summary, why=None, usage=usage, raw=kept)
+    return ModelAnswer(verdict=None, text=summary, why=None, usage=usage, raw=kept)
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str | None:

@@ -17,8 +17,8 @@ from tsuzuki.collectors.feeds.model.budget_limits import (
     ALL,
     DAY_PREFIX,
     MINUTE_PREFIX,
+    BudgetScope,
     Refusal,
-    Scope,
     Windows,
     refusal_of,
 )
@@ -170,18 +170,18 @@ class Budgets:
 
     def _scopes(
         self, feed_id: int, feed: FeedOptions, model_name: str, model: ModelSettings
-    ) -> list[Scope]:
+    ) -> list[BudgetScope]:
         return [
-            Scope(name=ALL, budget=self._section.budget),
-            Scope(name=_of_model(model_name), budget=model.budget),
-            Scope(name=_of_feed(feed_id), budget=feed.budget),
+            BudgetScope(name=ALL, budget=self._section.budget),
+            BudgetScope(name=_of_model(model_name), budget=model.budget),
+            BudgetScope(name=_of_feed(feed_id), budget=feed.budget),
         ]
 
     def _spent(self, connection: AnyConnection, windows: Windows) -> dict[tuple[str, str], Spent]:
         return budgets.spent_by_scope(connection, day=windows.day.name, minute=windows.minute.name)
 
     def _refusal(
-        self, connection: Connection, scopes: list[Scope], asked: Spent, windows: Windows
+        self, connection: Connection, scopes: list[BudgetScope], asked: Spent, windows: Windows
     ) -> Refusal:
         """Why a guard refused. It locked the row that it refused, so that the row still says the same."""
         refusal = refusal_of(scopes, asked, self._spent(connection, windows), windows)
@@ -203,7 +203,7 @@ def _change(connection: Connection, counted_in: Iterable[tuple[str, str]], by: S
         budgets.change(connection, scope, window, by)
 
 
-def _require_price(scopes: list[Scope], model_name: str, cost: int | None) -> None:
+def _require_price(scopes: list[BudgetScope], model_name: str, cost: int | None) -> None:
     if cost is None and any(scope.budget.cost_per_day is not None for scope in scopes):
         raise ModelMisconfigured(
             f"`cost_per_day` is set, and the price of the model {model_name} is not known",

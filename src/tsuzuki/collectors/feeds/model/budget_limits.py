@@ -17,7 +17,7 @@ _MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window:
+class BudgetWindow:
     """A day or a minute that use is counted in."""
 
     name: str
@@ -28,16 +28,18 @@ class Window:
 class Windows:
     """The day and the minute of a moment."""
 
-    day: Window
-    minute: Window
+    day: BudgetWindow
+    minute: BudgetWindow
 
     @classmethod
     def of(cls, now: datetime, zone: ZoneInfo) -> "Windows":
         day = day_of(now, zone)
         start = now.astimezone(UTC).replace(second=0, microsecond=0)
         return cls(
-            day=Window(name=f"{DAY_PREFIX}{day.name}", ends_at=day.ends_at),
-            minute=Window(name=f"{MINUTE_PREFIX}{start:%Y-%m-%dT%H:%M}", ends_at=start + _MINUTE),
+            day=BudgetWindow(name=f"{DAY_PREFIX}{day.name}", ends_at=day.ends_at),
+            minute=BudgetWindow(
+                name=f"{MINUTE_PREFIX}{start:%Y-%m-%dT%H:%M}", ends_at=start + _MINUTE
+            ),
         )
 
 
@@ -71,22 +73,22 @@ class Refusal:
 @dataclass(frozen=True, kw_only=True)
 class _Limit:
     key: str
-    window: Window
+    window: BudgetWindow
     column: str
     allowed: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scope:
+class BudgetScope:
     """What a budget is for: all feeds, a model or a feed."""
 
     name: str
     budget: Budget
 
-    def counted_in(self, windows: Windows) -> list[tuple[Window, dict[str, int]]]:
+    def counted_in(self, windows: Windows) -> list[tuple[BudgetWindow, dict[str, int]]]:
         """The windows that use is counted in, with the limits of each by column. A day is always counted: it is
         shown; a minute is if it is limited."""
-        by_window: dict[Window, dict[str, int]] = {windows.day: {}}
+        by_window: dict[BudgetWindow, dict[str, int]] = {windows.day: {}}
         for limit in self.limits(windows):
             by_window.setdefault(limit.window, {})[limit.column] = limit.allowed
         return list(by_window.items())
@@ -108,7 +110,7 @@ class Scope:
 
 
 def refusal_of(
-    scopes: Iterable[Scope],
+    scopes: Iterable[BudgetScope],
     asked: Spent,
     spent: Mapping[tuple[str, str], Spent],
     windows: Windows,

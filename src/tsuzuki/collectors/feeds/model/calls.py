@@ -13,8 +13,8 @@ from tsuzuki.collectors.feeds.model.budget import Budgets, Refusal, Reservation
 from tsuzuki.collectors.feeds.model.factory import build_model
 from tsuzuki.collectors.feeds.model.prompts import input_hash, prompt_version
 from tsuzuki.collectors.feeds.model.protocol import (
-    Answer,
-    Model,
+    LanguageModel,
+    ModelAnswer,
     ModelBlocked,
     ModelOutOfQuota,
     ModelUnavailable,
@@ -23,7 +23,7 @@ from tsuzuki.collectors.feeds.model.protocol import (
 )
 from tsuzuki.collectors.feeds.options import FeedsSection
 from tsuzuki.collectors.feeds.queries import models, steps
-from tsuzuki.collectors.feeds.queries.items import Item
+from tsuzuki.collectors.feeds.queries.items import StoredItem
 from tsuzuki.collectors.feeds.queries.steps import BLOCKED, StepEnd, StepRecord
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.suggestion import did_you_mean
@@ -36,21 +36,13 @@ PROBE_EVERY = timedelta(hours=1)
 NOTHING_USED = Usage(cost_micros=0)
 
 
-class BudgetSpent(Exception):
-    """The call would exceed a budget; it was not made."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.sentence)
-        self.refusal = refusal
-
-
 @dataclass(frozen=True, kw_only=True)
-class Call:
+class ModelCall:
     """A call that is recorded and may be made."""
 
     step_id: int
     question: Question
-    model: Model
+    model: LanguageModel
     reservation: Reservation
 
     @property
@@ -66,10 +58,10 @@ class ModelCalls:
         self._section = section
         self._budgets = budgets
         self._database = database
-        self._models: dict[str, Model] = {}
+        self._models: dict[str, LanguageModel] = {}
         self._probed: set[str] = set()
 
-    def model_of(self, feed: RunFeed) -> Model:
+    def model_of(self, feed: RunFeed) -> LanguageModel:
         """Raises `ConfigurationError` if the section does not have it."""
         name = feed.options.model
         if name not in self._models:
@@ -99,15 +91,15 @@ class ModelCalls:
     def start(
         self,
         connection: Connection,
-        item: Item,
+        item: StoredItem,
         feed: RunFeed,
         question: Question,
         *,
         run_id: int,
         now: datetime,
-    ) -> Call:
-        """Record a call and reserve what it may cost. It is made once this transaction is committed. Raises
-        `BudgetSpent`."""
+    ) -> ModelCall | Refusal:
+        """Record a call and reserve what it may cost: it is made once this transaction is committed. A call that would
+        exceed a budget is refused."""
         model = self.model_of(feed)
         reserved = self._budgets.reserve(
             connection,
@@ -120,7 +112,7 @@ class ModelCalls:
             now=now,
         )
         if isinstance(reserved, Refusal):
-            raise BudgetSpent(reserved)
+            return reserved
         step_id = steps.start(
             connection,
             item_id=item.id,
@@ -131,7 +123,7 @@ class ModelCalls:
             prompt_version=prompt_version(question),
             input_hash=input_hash(question, model),
         )
-        return Call(step_id=step_id, question=question, model=model, reservation=reserved)
+        return ModelCall(step_id=step_id, question=question, model=model, reservation=reserved)
 
     def closures(self, connection: Connection, *, now: datetime) -> dict[str, Closure]:
         """The models that are parked. One whose probe is due is not among them: a run may ask it once."""
@@ -151,7 +143,9 @@ class ModelCalls:
         probe_at = min(limited.until, now + PROBE_EVERY) if is_day else limited.until
         models.park(connection, model, until=limited.until, probe_at=probe_at, why=limited.message)
 
-    def finish(self, connection: Connection, call: Call, answer: Answer, *, now: datetime) -> None:
+    def finish(
+        self, connection: Connection, call: ModelCall, answer: ModelAnswer, *, now: datetime
+    ) -> None:
         """Record the answer and what it cost."""
         end = StepEnd(result=result_of(answer), is_paid=call.is_charged)
         if call.model.name in self._probed:
@@ -160,7 +154,7 @@ class ModelCalls:
         self._end(connection, call, answer.usage, end, now)
 
     def fail(
-        self, connection: Connection, call: Call, problem: SourceFailed, *, now: datetime
+        self, connection: Connection, call: ModelCall, problem: SourceFailed, *, now: datetime
     ) -> None:
         """Record that there was no usable answer. The request stays counted; so does what it may have cost, unless
         the server says that it cost nothing."""
@@ -177,7 +171,7 @@ class ModelCalls:
                 self._end(connection, call, NOTHING_USED, end, now)
 
     def _end(
-        self, connection: Connection, call: Call, usage: Usage, end: StepEnd, now: datetime
+        self, connection: Connection, call: ModelCall, usage: Usage, end: StepEnd, now: datetime
     ) -> None:
         self._budgets.settle(connection, call.reservation, usage)
         used = replace(
@@ -197,7 +191,7 @@ class ModelCalls:
             model.close()
 
 
-def result_of(answer: Answer) -> dict[str, Any]:
+def result_of(answer: ModelAnswer) -> dict[str, Any]:
     """An answer as a step stores it."""
     return {"verdict": answer.verdict, "text": answer.text, "why": answer.why}
 

@@ -1,8 +1,8 @@
 """No model: every article that has a text is worth a post, and the summary is its first sentences. Nothing is sent."""
 
-from tsuzuki.collectors.feeds.model.protocol import Answer, Question, Usage, Verdict
+from tsuzuki.collectors.feeds.model.protocol import ModelAnswer, Question, Usage, Verdict
 from tsuzuki.collectors.feeds.model.sentences import first_sentences, shortened
-from tsuzuki.collectors.feeds.tables import Step
+from tsuzuki.collectors.feeds.tables import PreparationStep
 
 FREE = Usage(cost_micros=0)
 
@@ -15,17 +15,17 @@ class ExtractiveModel:
     def __init__(self, *, name: str) -> None:
         self.name = name
 
-    def ask(self, question: Question) -> Answer:
-        if question.step is Step.SCREENING:
+    def ask(self, question: Question) -> ModelAnswer:
+        if question.step is PreparationStep.SCREENING:
             has_text = bool(question.text.strip())
             verdict = Verdict.WORTH if has_text else Verdict.NOT_READY
             why = None if has_text else "the page has no text"
-            return Answer(verdict=verdict, text=None, why=why, usage=FREE, raw="")
+            return ModelAnswer(verdict=verdict, text=None, why=why, usage=FREE, raw="")
         summary = first_sentences(
             question.text, characters_max=question.characters_max, without=question.title
         )
         title = shortened(" ".join(question.title.split()), question.characters_max)
-        return Answer(verdict=None, text=summary or title, why=None, usage=FREE, raw="")
+        return ModelAnswer(verdict=None, text=summary or title, why=None, usage=FREE, raw="")
 
     def estimated_tokens(self, question: Question) -> int:
         del question

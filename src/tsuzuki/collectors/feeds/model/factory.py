@@ -6,7 +6,7 @@ from typing import assert_never
 from tsuzuki.collectors.feeds.model.extractive import ExtractiveModel
 from tsuzuki.collectors.feeds.model.gemini import GeminiModel
 from tsuzuki.collectors.feeds.model.openai_compatible import OpenAiCompatibleModel
-from tsuzuki.collectors.feeds.model.protocol import Model, ModelMisconfigured
+from tsuzuki.collectors.feeds.model.protocol import LanguageModel, ModelMisconfigured
 from tsuzuki.collectors.feeds.options import ModelSettings, Provider
 from tsuzuki.model.clock import Clock
 
@@ -17,7 +17,7 @@ def build_model(
     name: str,
     clock: Clock,
     has_answered: Callable[[], bool] = lambda: False,
-) -> Model:
+) -> LanguageModel:
     """The model to close after use. `has_answered` is called if the server refuses a request as it is: true means
     that the model has answered others, so that this one's text is to blame. Raises `ModelMisconfigured`."""
     match settings.provider:

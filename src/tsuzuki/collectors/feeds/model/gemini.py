@@ -9,7 +9,7 @@ from tsuzuki.collectors.feeds.model.answers import checked_answer
 from tsuzuki.collectors.feeds.model.connection import ModelConnection, number_in
 from tsuzuki.collectors.feeds.model.prices import price_of
 from tsuzuki.collectors.feeds.model.prompts import message_of, schema_of
-from tsuzuki.collectors.feeds.model.protocol import Answer, Question, Usage
+from tsuzuki.collectors.feeds.model.protocol import ModelAnswer, Question, Usage
 from tsuzuki.collectors.feeds.options import GEMINI_MODEL, ModelSettings
 from tsuzuki.model.clock import Clock
 
@@ -45,7 +45,7 @@ class GeminiModel:
             has_answered=has_answered,
         )
 
-    def ask(self, question: Question) -> Answer:
+    def ask(self, question: Question) -> ModelAnswer:
         path = f"/models/{quote(self._model, safe='')}:generateContent"
         answer = self._connection.post(path, self._request(question))
         candidate = _first(answer.get("candidates"))

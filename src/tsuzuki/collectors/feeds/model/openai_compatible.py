@@ -7,7 +7,7 @@ from tsuzuki.collectors.feeds.model.answers import checked_answer
 from tsuzuki.collectors.feeds.model.connection import ModelConnection, number_in
 from tsuzuki.collectors.feeds.model.prices import price_of
 from tsuzuki.collectors.feeds.model.prompts import message_of, schema_of
-from tsuzuki.collectors.feeds.model.protocol import Answer, Question, Usage
+from tsuzuki.collectors.feeds.model.protocol import ModelAnswer, Question, Usage
 from tsuzuki.collectors.feeds.options import ModelSettings
 from tsuzuki.model.clock import Clock
 
@@ -47,7 +47,7 @@ class OpenAiCompatibleModel:
             has_answered=has_answered,
         )
 
-    def ask(self, question: Question) -> Answer:
+    def ask(self, question: Question) -> ModelAnswer:
         answer = self._connection.post("/chat/completions", self._request(question))
         choice = _first(answer.get("choices"))
         message = choice.get("message") if choice else None

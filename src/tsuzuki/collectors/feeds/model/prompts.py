@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tsuzuki.collectors.feeds.model.protocol import Model, Question, Verdict
+from tsuzuki.collectors.feeds.model.protocol import LanguageModel, Question, Verdict
 from tsuzuki.collectors.feeds.options import FeedOptions
-from tsuzuki.collectors.feeds.tables import Step
+from tsuzuki.collectors.feeds.tables import PreparationStep
 
 SCREENING_PROMPT = (
     "Judge whether the article tells its readers something new that is worth a short post: a decision, a result, "
@@ -59,18 +59,24 @@ _UNWANTED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]"
 def screening_question(feed: FeedOptions, *, title: str, url: str, text: str) -> Question:
     """Is the article worth a post?"""
     instructions = (feed.screening_prompt or SCREENING_PROMPT, _DATA_RULE, _SCREENING_RULE)
-    return _question(Step.SCREENING, feed, instructions, title=title, url=url, text=text)
+    return _question(PreparationStep.SCREENING, feed, instructions, title=title, url=url, text=text)
 
 
 def summary_question(feed: FeedOptions, *, title: str, url: str, text: str) -> Question:
     """What does the post say?"""
     rule = _SUMMARY_RULE.format(language=feed.language, characters_max=feed.summary_characters)
     instructions = (feed.summary_prompt or SUMMARY_PROMPT, _DATA_RULE, rule)
-    return _question(Step.SUMMARY, feed, instructions, title=title, url=url, text=text)
+    return _question(PreparationStep.SUMMARY, feed, instructions, title=title, url=url, text=text)
 
 
 def _question(
-    step: Step, feed: FeedOptions, instructions: tuple[str, ...], *, title: str, url: str, text: str
+    step: PreparationStep,
+    feed: FeedOptions,
+    instructions: tuple[str, ...],
+    *,
+    title: str,
+    url: str,
+    text: str,
 ) -> Question:
     return Question(
         step=step,
@@ -96,7 +102,7 @@ def message_of(question: Question) -> str:
 
 def schema_of(question: Question) -> Mapping[str, Any]:
     """The form of the answer: flat and without bounds, which some servers refuse."""
-    return _VERDICT_SCHEMA if question.step is Step.SCREENING else _SUMMARY_SCHEMA
+    return _VERDICT_SCHEMA if question.step is PreparationStep.SCREENING else _SUMMARY_SCHEMA
 
 
 def prompt_version(question: Question) -> str:
@@ -105,7 +111,7 @@ def prompt_version(question: Question) -> str:
     return _hash(question.step, question.instructions, schema)[:12]
 
 
-def input_hash(question: Question, model: Model) -> str:
+def input_hash(question: Question, model: LanguageModel) -> str:
     """The same for the same article, prompt and model: such a request need not be paid for twice."""
     article = (question.title, question.url, question.text)
     return _hash(model.identity, prompt_version(question), *article)

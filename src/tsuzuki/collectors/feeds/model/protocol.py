@@ -15,7 +15,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
-from tsuzuki.collectors.feeds.tables import Step
+from tsuzuki.collectors.feeds.tables import PreparationStep
 from tsuzuki.outward.errors import (
     OutOfQuota,
     SourceFailed,
@@ -40,7 +40,7 @@ class Verdict(StrEnum):
 class Question:
     """`title`, `url` and `text` come from the web: they are data, and never part of the instructions."""
 
-    step: Step
+    step: PreparationStep
     instructions: str
     text: str
     title: str
@@ -65,7 +65,7 @@ class Usage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class ModelAnswer:
     """A checked answer: a verdict if the step is screening, a text if it is the summary."""
 
     verdict: Verdict | None
@@ -131,7 +131,7 @@ class ModelOutOfQuota(OutOfQuota):
         self.probe_at = probe_at
 
 
-class Model(Protocol):
+class LanguageModel(Protocol):
     """Answers questions, from any thread."""
 
     @property
@@ -142,7 +142,7 @@ class Model(Protocol):
     def identity(self) -> str:
         """Provider, model and limits: with another identity the same question may be answered otherwise."""
 
-    def ask(self, question: Question) -> Answer:
+    def ask(self, question: Question) -> ModelAnswer:
         """Send one request. Raises one of the errors above."""
 
     def estimated_tokens(self, question: Question) -> int:

@@ -17,7 +17,7 @@ from tsuzuki.model.job import JobSource
 from tsuzuki.services.jobs import JobView, parse_mapping
 from tsuzuki.web.answers import Model, SentenceText
 from tsuzuki.web.pages.context import Page, PageContext
-from tsuzuki.web.pages.faults import Fault, faults_of, status_of
+from tsuzuki.web.pages.faults import FormFault, faults_of, status_of
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.links import path_part
 from tsuzuki.web.pages.route import Screen
@@ -29,16 +29,16 @@ JOB_OF_FEEDS = "feeds"
 EVERY = "15m"
 
 
-class Button(StrEnum):
+class AddFeedButton(StrEnum):
     PREVIEW = "preview"
     ADD = "add"
 
 
-class AddQuery(BaseModel):
+class AddFeedQuery(BaseModel):
     job: str = Field("", max_length=100)
 
 
-class AddForm(BaseModel):
+class AddFeedForm(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     job: str = Field(max_length=100)
@@ -46,10 +46,10 @@ class AddForm(BaseModel):
     name: str = Field(max_length=100)
     url: str = Field(max_length=2000)
     settings: str = Field("", max_length=20_000)
-    button: Button = Button.PREVIEW
+    button: AddFeedButton = AddFeedButton.PREVIEW
 
 
-class Planned(Model):
+class PlannedFeed(Model):
     """What adding would do. `place` is where the job stands in the file; null if it is in the database. `set` are
     the keys of the feed as JSON, by name; `body` is what the API takes for the same."""
 
@@ -61,7 +61,7 @@ class Planned(Model):
     body: str
 
 
-class AddView(Model):
+class AddFeedView(Model):
     """A form with what was typed, the jobs that follow feeds, what adding would do, and what is wrong."""
 
     job: str
@@ -70,20 +70,20 @@ class AddView(Model):
     url: str = ""
     settings: str = ""
     jobs: list[str]
-    plan: Planned | None = None
-    faults: list[Fault] = Field(default_factory=list)
+    plan: PlannedFeed | None = None
+    faults: list[FormFault] = Field(default_factory=list)
 
 
 @screen.page("/feeds/add", right=Right.JOBS_WRITE, template=TEMPLATE)
-def add_page(context: Page, query: Annotated[AddQuery, Query()]) -> AddView:
+def add_page(context: Page, query: Annotated[AddFeedQuery, Query()]) -> AddFeedView:
     names = _job_names(context)
-    return AddView(job=query.job or (names[0] if names else JOB_OF_FEEDS), jobs=names)
+    return AddFeedView(job=query.job or (names[0] if names else JOB_OF_FEEDS), jobs=names)
 
 
 @screen.form("/feeds/add", right=Right.JOBS_WRITE)
-def add(context: Page, form: Annotated[AddForm, Form()]) -> Response:
-    is_preview = form.button is Button.PREVIEW
-    view = AddView(**form.model_dump(exclude={"button"}), jobs=_job_names(context))
+def add(context: Page, form: Annotated[AddFeedForm, Form()]) -> Response:
+    is_preview = form.button is AddFeedButton.PREVIEW
+    view = AddFeedView(**form.model_dump(exclude={"button"}), jobs=_job_names(context))
     try:
         settings = {**parse_mapping(form.settings, name="settings"), "url": form.url.strip()}
         job = feeds_service(context).definitions.add(
@@ -110,11 +110,13 @@ def _job_names(context: PageContext) -> list[str]:
     return [view.name for view in feeds_service(context).definitions.jobs()]
 
 
-def _schedule(form: AddForm) -> dict[str, Any]:
+def _schedule(form: AddFeedForm) -> dict[str, Any]:
     return {"schedule": {"every": form.every.strip()}}
 
 
-def _plan(context: PageContext, form: AddForm, job: JobView, settings: dict[str, Any]) -> Planned:
+def _plan(
+    context: PageContext, form: AddFeedForm, job: JobView, settings: dict[str, Any]
+) -> PlannedFeed:
     name = form.name.strip()
     is_new_job = job.job is None and form.job.strip() not in _job_names(context)
     place = context.application.jobs.place(job.name)
@@ -127,7 +129,7 @@ def _plan(context: PageContext, form: AddForm, job: JobView, settings: dict[str,
             "name": job.name,
             "definition": {"type": "feeds", **_schedule(form), "feeds": feeds},
         }
-    return Planned(
+    return PlannedFeed(
         is_new_job=is_new_job,
         place=str(place) if place else None,
         missing=setup.missing,

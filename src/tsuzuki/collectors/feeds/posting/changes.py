@@ -12,20 +12,21 @@ from functools import partial
 
 from tsuzuki.collectors.feeds.fetching.feed_set import Closure, FeedSet, RunFeed
 from tsuzuki.collectors.feeds.items.item import ItemReason
-from tsuzuki.collectors.feeds.items.page import Page, PageFailed
+from tsuzuki.collectors.feeds.items.page import ItemPage, PageFailed
 from tsuzuki.collectors.feeds.items.steps import ReadPage
-from tsuzuki.collectors.feeds.model.calls import BudgetSpent, Call, ModelCalls, result_of
+from tsuzuki.collectors.feeds.model.budget import Refusal
+from tsuzuki.collectors.feeds.model.calls import ModelCall, ModelCalls, result_of
 from tsuzuki.collectors.feeds.model.prompts import summary_question
 from tsuzuki.collectors.feeds.model.protocol import ModelBlocked, ModelUnavailable, Question
 from tsuzuki.collectors.feeds.options import FeedsOptions, OnChange
 from tsuzuki.collectors.feeds.posting.output_guard import OutputRefused
-from tsuzuki.collectors.feeds.posting.posting import Posting
+from tsuzuki.collectors.feeds.posting.posting import RunPosting
 from tsuzuki.collectors.feeds.posting.text import compose_post
 from tsuzuki.collectors.feeds.queries import items, posts, steps
-from tsuzuki.collectors.feeds.queries.items import Item
+from tsuzuki.collectors.feeds.queries.items import StoredItem
 from tsuzuki.collectors.feeds.queries.posts import ChangedPost, Post
 from tsuzuki.collectors.feeds.queries.steps import BLOCKED, StepEnd, StepRecord
-from tsuzuki.collectors.feeds.tables import PostKind, Step, StepState
+from tsuzuki.collectors.feeds.tables import PostKind, PreparationStep, StepState
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.outward.errors import RateLimitedUntil, SourceFailed, SourceUnavailable
 from tsuzuki.outward.outbox import OutboxState
@@ -36,6 +37,14 @@ KINDS = {OnChange.EDIT: PostKind.EDIT, OnChange.REPLY: PostKind.REPLY}
 
 class _Failed(Exception):
     """A change cannot be told now; it is tried again, or given up, by what is stored of its steps."""
+
+
+class _BudgetSpent(Exception):
+    """A budget leaves no room for a change: its feed is closed for now."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.sentence)
+        self.until = refusal.open_at
 
 
 class PostChanges:
@@ -49,7 +58,7 @@ class PostChanges:
         options: FeedsOptions,
         feeds: FeedSet,
         calls: ModelCalls,
-        posting: Posting,
+        posting: RunPosting,
         read_page: ReadPage,
     ) -> None:
         self._run = run
@@ -128,8 +137,8 @@ class PostChanges:
             return act()
         except (_Failed, OutputRefused, SourceUnavailable) as problem:
             self._log(f"A change of feed {feed.name} is not told: {problem}")
-        except BudgetSpent as problem:
-            self._feeds.close(feed.id, Closure(why=str(problem), until=problem.refusal.open_at))
+        except _BudgetSpent as problem:
+            self._feeds.close(feed.id, Closure(why=str(problem), until=problem.until))
             self._log(str(problem))
         return False
 
@@ -173,7 +182,9 @@ class PostChanges:
 
     def _send(self, post: Post) -> bool:
         with self._pausing(post.account):
-            outcome = self._posting.send(post, on_sent=lambda _connection, _post: None)
+            delivery = self._posting.deliver(post)
+        with self._run.transaction() as connection:
+            outcome = self._posting.store(connection, delivery)
         if outcome.state is OutboxState.SENT:
             self._log(
                 f"The post of item {post.item_id} has its {post.kind.value}: the article changed"
@@ -195,20 +206,20 @@ class PostChanges:
     def _stored_summary(self, change: ChangedPost) -> str | None:
         """The summary that an earlier run made of this content, and did not come to send."""
         with self._database.read() as connection:
-            done = steps.last_done(connection, change.post.item_id, Step.SUMMARY)
+            done = steps.last_done(connection, change.post.item_id, PreparationStep.SUMMARY)
             latest = posts.get(connection, change.latest_id)
         if done is None or latest is None:
             return None
         is_of_it = done.started_at > max(change.article_changed_at, latest.changed_at)
         return str(done.result["text"]) if is_of_it else None
 
-    def _page(self, feed: RunFeed, item: Item) -> Page:
+    def _page(self, feed: RunFeed, item: StoredItem) -> ItemPage:
         with self._run.transaction() as connection:
             step_id = steps.start(
                 connection,
                 item_id=item.id,
                 run_id=self._run.id,
-                step=Step.DOWNLOAD,
+                step=PreparationStep.DOWNLOAD,
                 now=self._database.now(connection),
             )
         try:
@@ -225,15 +236,14 @@ class PostChanges:
         with self._run.transaction() as connection:
             steps.finish(connection, step_id, end, now=self._database.now(connection))
 
-    def _summarise(self, feed: RunFeed, item: Item, page: Page) -> str:
+    def _summarise(self, feed: RunFeed, item: StoredItem, page: ItemPage) -> str:
         """The summary of the page, stored; by one request, or as it was before."""
         question = summary_question(feed.options, title=item.title, url=item.url, text=page.text)
-        try:
-            known = self._known_or_call(feed, item, question)
-        except BudgetSpent as problem:
-            if problem.refusal.is_for_its_size:
-                self._fail_for_size(item, problem)
-            raise
+        known = self._known_or_call(feed, item, question)
+        if isinstance(known, Refusal):
+            if known.is_for_its_size:
+                self._fail_for_size(item, known)
+            raise _BudgetSpent(known)
         if isinstance(known, StepRecord):
             if known.state is StepState.FAILED:
                 raise _Failed(f"refused before: {known.error}")
@@ -248,8 +258,10 @@ class PostChanges:
             self._calls.finish(connection, call, answer, now=self._database.now(connection))
         return str(result_of(answer)["text"])
 
-    def _known_or_call(self, feed: RunFeed, item: Item, question: Question) -> StepRecord | Call:
-        """How the question was answered before, or a call that is recorded."""
+    def _known_or_call(
+        self, feed: RunFeed, item: StoredItem, question: Question
+    ) -> StepRecord | ModelCall | Refusal:
+        """How the question was answered before, or a call that is recorded, or why there is none."""
         with self._run.transaction() as connection:
             now = self._database.now(connection)
             earlier = steps.of_item(connection, item.id)
@@ -257,23 +269,23 @@ class PostChanges:
                 connection, item, feed, question, run_id=self._run.id, now=now
             )
 
-    def _fail_for_size(self, item: Item, problem: BudgetSpent) -> None:
+    def _fail_for_size(self, item: StoredItem, refusal: Refusal) -> None:
         """The article is too long for any day of the budget. Stored, so that it is not tried for ever."""
-        words = f"the text is too long for any day: {problem}"
+        words = f"the text is too long for any day: {refusal.sentence}"
         with self._run.transaction() as connection:
             now = self._database.now(connection)
             steps.record(
                 connection,
                 item_id=item.id,
                 run_id=self._run.id,
-                step=Step.SUMMARY,
+                step=PreparationStep.SUMMARY,
                 end=StepEnd(error_code=ItemReason.FILE_TOO_LARGE.name.lower(), error=words),
                 started_at=now,
                 now=now,
             )
         raise _Failed(words) from None
 
-    def _fail(self, feed: RunFeed, call: Call, problem: SourceFailed) -> None:
+    def _fail(self, feed: RunFeed, call: ModelCall, problem: SourceFailed) -> None:
         """Store that there was no answer. Raises `_Failed` unless the problem stops the job."""
         model = feed.options.model
         with self._run.transaction() as connection:

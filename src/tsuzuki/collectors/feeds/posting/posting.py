@@ -5,19 +5,17 @@ the answer does not come, the account's own posts are looked at; a post that is 
 `settling` finds out about it.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import TypeAlias
 
 from tsuzuki.collectors.feeds.channels.factory import open_channel, settings_of
 from tsuzuki.collectors.feeds.channels.protocol import (
     Channel,
-    Limits,
     OutcomeUnknown,
     PostBody,
+    PostLimits,
     PostRefused,
     Sent,
 )
@@ -43,22 +41,33 @@ CHANGES_PER_RUN_MAX = 100
 
 
 @dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """What became of a post, for `RunPosting.store`: SENT, REFUSED or UNSETTLED; or its state, if this run does
+    not send it."""
+
+    post: Post
+    state: OutboxState
+    is_new: bool = True
+    """Whether this run has learnt it, and it is to be stored."""
+
+    sent: Sent | None = None
+    error: str | None = None
+    can_settle: bool = False
+    """Whether a later run can find out about a post that is UNSETTLED; else a person must."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class PostOutcome:
     """How a post stands after it was sent: SENT, REFUSED, UNSETTLED, or SENDING by another run."""
 
     state: OutboxState
     post: Post
     error: str | None = None
+    is_first: bool = True
+    """Whether this run is the first to store that: then what follows from it is to be stored as well."""
 
 
-OnSent: TypeAlias = Callable[[Connection, Post], None]
-"""What follows from a post that arrived, in the same transaction."""
-
-OnFailed: TypeAlias = Callable[[Connection, PostOutcome], None]
-"""What follows from one that was refused or is unsettled, in the same transaction."""
-
-
-class Posting:
+class RunPosting:
     """The posts of one run. For one thread at a time; `close` it."""
 
     def __init__(
@@ -70,7 +79,7 @@ class Posting:
         self._workspace = workspace
         self._channels: dict[str, Channel] = {}
         self._posted_in_run: dict[int, int] = {}
-        self._limits: dict[str, tuple[Limits, datetime]] = {}
+        self._limits: dict[str, tuple[PostLimits, datetime]] = {}
         """Of the accounts, with when the server was asked."""
         self._unanswered = UnansweredRequests(self._say)
 
@@ -94,7 +103,7 @@ class Posting:
         for channel in self._channels.values():
             channel.close()
 
-    def limits(self, account: str) -> Limits:
+    def limits(self, account: str) -> PostLimits:
         """What the account's server allows, asked once a day. Raises `SourceFailed` if that was never known."""
         known = self._limits.get(account)
         if known is not None and self._database.clock.now() - known[1] < LIMITS_KEPT:
@@ -103,21 +112,21 @@ class Posting:
         self._limits[account] = (limits, read_at)
         return limits
 
-    def _read_limits(self, account: str) -> tuple[Limits, datetime]:
+    def _read_limits(self, account: str) -> tuple[PostLimits, datetime]:
         """As they are stored; if that was too long ago, of the server."""
         of = settings_of(self._section, account).base_url
         with self._database.read() as connection:
             now, stored = self._database.now(connection), accounts.get(connection, account)
         known = stored.limits if stored.limits and stored.limits.get("of") == of else None
         if known and stored.limits_read_at and now - stored.limits_read_at < LIMITS_KEPT:
-            return Limits.from_dict(known), stored.limits_read_at
+            return PostLimits.from_dict(known), stored.limits_read_at
         try:
             with self._unanswered.counted(account):
                 limits = self.channel(account).read_limits()
         except SourceUnavailable:
             if known is None:
                 raise
-            return Limits.from_dict(known), now  # the next run asks again
+            return PostLimits.from_dict(known), now  # the next run asks again
         with self._run.transaction() as connection:
             accounts.set_limits(connection, account, {**limits.as_dict(), "of": of}, now=now)
         return limits, now
@@ -135,7 +144,7 @@ class Posting:
         change: ChangedPost | None = None,
     ) -> Post:
         """Record in the caller's transaction that this run sends a post; `change` is what an edit or a reply is
-        about. If the item has one already, that is returned as it stands: `send` knows what to do with it."""
+        about. If the item has one already, that is returned as it stands: `deliver` knows what to do with it."""
         if change is not None:
             body = replace(body, target_id=change.post.remote_id)
         new = NewPost(
@@ -156,13 +165,12 @@ class Posting:
         now = self._database.now(connection)
         return posts.intend(connection, post, run_id=self._run.id, now=now)
 
-    def send(
-        self, post: Post, *, on_sent: OnSent, on_failed: OnFailed | None = None
-    ) -> PostOutcome:
-        """Send a post that this run intends, once. Raises `AccountStopped`, `RateLimitedUntil`, `SourceUnavailable`
-        and `ConfigurationError` if it was surely not taken: then it is INTENDED, and its item untouched."""
+    def deliver(self, post: Post) -> Delivery:
+        """Send a post that this run intends, once; nothing is stored of it yet. Raises `AccountStopped`,
+        `RateLimitedUntil`, `SourceUnavailable` and `ConfigurationError` if it was surely not taken: then it is
+        INTENDED, and its item untouched."""
         if post.state is not OutboxState.SENDING or post.sent_by_run != self._run.id:
-            return self._as_it_stands(post, on_sent, on_failed)
+            return Delivery(post=post, state=post.state, error=post.error, is_new=False)
         try:
             channel = self.channel(post.account)
             with self._unanswered.counted(post.account):
@@ -170,18 +178,40 @@ class Posting:
         except OutcomeUnknown as unknown:
             found = self._look_at_once(channel, post)
             if found is None:
-                return self._leave_unsettled(channel, post, unknown.message, on_failed)
+                return Delivery(
+                    post=post,
+                    state=OutboxState.UNSETTLED,
+                    error=unknown.message,
+                    can_settle=channel.can_look_up or channel.is_idempotent,
+                )
             sent = found
         except PostRefused as refused:
             # A second try may be refused because the first arrived after all.
             found = self._look_at_once(channel, post) if post.looks else None
             if found is None:
-                return self._refuse(post, refused.message, on_failed)
+                return Delivery(post=post, state=OutboxState.REFUSED, error=refused.message)
             sent = found
         except (SourceFailed, ConfigurationError) as failed:
             self._release(post, failed)
             raise
-        return self._record(post, OutboxState.SENDING, sent, on_sent)
+        return Delivery(post=post, state=OutboxState.SENT, sent=sent)
+
+    def store(self, connection: Connection, delivery: Delivery) -> PostOutcome:
+        """Store in the caller's transaction, with what follows from it, what became of a post."""
+        post = delivery.post
+        if not delivery.is_new:
+            return PostOutcome(state=delivery.state, post=post, error=delivery.error)
+        if delivery.sent is not None:
+            self._count(post)
+            return self._store_sent(connection, post, OutboxState.SENDING, delivery.sent)
+        if delivery.state is OutboxState.UNSETTLED:
+            self._count(post)
+            return self._leave_unsettled(connection, delivery)
+        is_first = self._move(
+            connection, post, OutboxState.SENDING, OutboxState.REFUSED, delivery.error
+        )
+        self._say(f"Post {post.id} is refused: {delivery.error}")
+        return PostOutcome(state=delivery.state, post=post, error=delivery.error, is_first=is_first)
 
     def is_silent(self, account: str) -> bool:
         return self._unanswered.is_silent(account)
@@ -197,9 +227,10 @@ class Posting:
         with self._unanswered.counted(post.account, ends_silence=not was_just_sent):
             return self.channel(post.account).look_up(post.outgoing, others=others)
 
-    def record_found(self, post: Post, found: Sent, on_sent: OnSent) -> None:
-        """An UNSETTLED post has arrived."""
-        self._record(post, OutboxState.UNSETTLED, found, on_sent)
+    def store_found(self, connection: Connection, post: Post, found: Sent) -> PostOutcome:
+        """Store in the caller's transaction that an UNSETTLED post has arrived."""
+        self._count(post)
+        return self._store_sent(connection, post, OutboxState.UNSETTLED, found)
 
     def note_limit(self, post: Post, failed: Exception) -> None:
         """Keep the pause that the account's server asks for, if it does."""
@@ -229,16 +260,6 @@ class Posting:
         since = now - CHANGES_WITHIN
         return posts.changed(connection, feed_id, since=since, most=CHANGES_PER_RUN_MAX)
 
-    def _as_it_stands(self, post: Post, on_sent: OnSent, on_failed: OnFailed | None) -> PostOutcome:
-        outcome = PostOutcome(state=post.state, post=post, error=post.error)
-        if post.state is OutboxState.SENT:
-            with self._run.transaction() as connection:
-                on_sent(connection, post)
-        elif post.state in (OutboxState.REFUSED, OutboxState.UNSETTLED) and on_failed:
-            with self._run.transaction() as connection:
-                on_failed(connection, outcome)
-        return outcome
-
     def _look_at_once(self, channel: Channel, post: Post) -> Sent | None:
         """A post that was sent just now, if it can be found already."""
         if not channel.can_look_up:
@@ -249,52 +270,31 @@ class Posting:
             self.note_limit(post, failed)
             return None
 
-    def _record(self, post: Post, before: OutboxState, sent: Sent, on_sent: OnSent) -> PostOutcome:
-        with self._run.transaction() as connection:
-            now = self._database.now(connection)
-            is_ours = posts.OUTBOX.move(
-                connection,
-                post.id,
-                before=before,
-                after=OutboxState.SENT,
-                now=now,
-                run_id=self._run.id,
-            )
-            self._count(post)
-            if is_ours:
-                posts.set_remote(connection, post.id, sent)
-                on_sent(connection, post)
-        return PostOutcome(state=OutboxState.SENT, post=post)
-
-    def _leave_unsettled(
-        self, channel: Channel, post: Post, error: str, on_failed: OnFailed | None
+    def _store_sent(
+        self, connection: Connection, post: Post, before: OutboxState, sent: Sent
     ) -> PostOutcome:
+        is_first = self._move(connection, post, before, OutboxState.SENT)
+        if is_first:
+            posts.set_remote(connection, post.id, sent)
+        return PostOutcome(state=OutboxState.SENT, post=post, is_first=is_first)
+
+    def _leave_unsettled(self, connection: Connection, delivery: Delivery) -> PostOutcome:
         """The answer did not come, and the post is not there yet: a later run looks for it, or a person."""
-        is_for_runs = channel.can_look_up or channel.is_idempotent
+        post, error = delivery.post, delivery.error or ""
         seconds = self.settling_seconds(post.account)
-        with self._run.transaction() as connection:
-            now = self._database.now(connection)
-            look_at = look_after(seconds, looks=post.looks, now=now) if is_for_runs else None
-            unsettled = replace(post, state=OutboxState.UNSETTLED, next_look_at=look_at)
-            outcome = PostOutcome(state=OutboxState.UNSETTLED, post=unsettled, error=error)
-            is_ours = unsettled_posts.leave(
-                connection, post, error=error, look_at=look_at, run_id=self._run.id, now=now
-            )
-            if is_ours and look_at is not None:
-                schedule_look(connection, self._run, look_at)
-            if is_ours and on_failed is not None:
-                on_failed(connection, outcome)
-        self._count(post)
+        now = self._database.now(connection)
+        look_at = look_after(seconds, looks=post.looks, now=now) if delivery.can_settle else None
+        is_first = unsettled_posts.leave(
+            connection, post, error=error, look_at=look_at, run_id=self._run.id, now=now
+        )
+        if is_first and look_at is not None:
+            schedule_look(connection, self._run, look_at)
         looks = f"it is looked for at {look_at:%H:%M:%SZ}" if look_at else "a person is to look"
         self._say(f"Post {post.id} is unsettled, {looks}: {error}")
-        return outcome
-
-    def _refuse(self, post: Post, error: str, on_failed: OnFailed | None) -> PostOutcome:
-        outcome = PostOutcome(state=OutboxState.REFUSED, post=post, error=error)
-        then = None if on_failed is None else lambda connection, _: on_failed(connection, outcome)
-        self._move(post, OutboxState.SENDING, OutboxState.REFUSED, error, then)
-        self._say(f"Post {post.id} is refused: {error}")
-        return outcome
+        unsettled = replace(post, state=OutboxState.UNSETTLED, next_look_at=look_at)
+        return PostOutcome(
+            state=OutboxState.UNSETTLED, post=unsettled, error=error, is_first=is_first
+        )
 
     def _count(self, post: Post) -> None:
         if post.kind is PostKind.POST:
@@ -302,30 +302,27 @@ class Posting:
             self._posted_in_run[post.feed_id] = count + 1
 
     def _release(self, post: Post, failed: SourceFailed | ConfigurationError) -> None:
-        self._move(post, OutboxState.SENDING, OutboxState.INTENDED, failed.message, None)
+        with self._run.transaction() as connection:
+            self._move(connection, post, OutboxState.SENDING, OutboxState.INTENDED, failed.message)
         self.note_limit(post, failed)
 
     def _move(
         self,
+        connection: Connection,
         post: Post,
         before: OutboxState,
         after: OutboxState,
-        error: str | None,
-        then: Callable[[Connection, Post], None] | None,
-    ) -> None:
-        with self._run.transaction() as connection:
-            now = self._database.now(connection)
-            is_ours = posts.OUTBOX.move(
-                connection,
-                post.id,
-                before=before,
-                after=after,
-                now=now,
-                run_id=self._run.id,
-                error=error,
-            )
-            if is_ours and then is not None:
-                then(connection, post)
+        error: str | None = None,
+    ) -> bool:
+        return posts.OUTBOX.move(
+            connection,
+            post.id,
+            before=before,
+            after=after,
+            now=self._database.now(connection),
+            run_id=self._run.id,
+            error=error,
+        )
 
     def _say(self, words: str) -> None:
         self._run.log(f"[post][{self._run.job_name}] {words}")

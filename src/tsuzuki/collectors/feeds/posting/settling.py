@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from tsuzuki.collectors.feeds.channels.protocol import LookUpFailed, LookUpImpossible, Sent
 from tsuzuki.collectors.feeds.posting.look_times import look_after, schedule_look
-from tsuzuki.collectors.feeds.posting.posting import OnSent, Posting
+from tsuzuki.collectors.feeds.posting.posting import RunPosting
 from tsuzuki.collectors.feeds.posting.unanswered import silence_of
 from tsuzuki.collectors.feeds.queries import posts, unsettled_posts
 from tsuzuki.collectors.feeds.queries.posts import Post
@@ -29,13 +29,12 @@ from tsuzuki.store.sql.database import Connection, Database
 ABSENCES_MIN = 2
 """So often a post must not have been there before it is sent again."""
 
-OnFreed: TypeAlias = Callable[[Connection, Post], None]
-"""What follows from a post that runs look for no longer, in the same transaction: it is not there, or a person is to
-look."""
+Follows: TypeAlias = Callable[[Connection, Post], None]
+"""What follows for the item of a post, in the same transaction."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settled:
+class SettledPosts:
     """What became of the posts that were looked for."""
 
     sent: list[Post] = field(default_factory=list)
@@ -54,18 +53,20 @@ class Settling:
         *,
         run: RunContext,
         database: Database,
-        posting: Posting,
-        on_sent: OnSent,
-        on_freed: OnFreed,
+        posting: RunPosting,
+        on_sent: Follows,
+        on_freed: Follows,
     ) -> None:
+        """`on_sent` is for a post that has arrived, `on_freed` for one that runs look for no longer: it is not there,
+        or a person is to look."""
         self._run = run
         self._database = database
         self._posting = posting
         self._on_sent = on_sent
         self._on_freed = on_freed
-        self._settled = Settled()
+        self._settled = SettledPosts()
 
-    def settle(self) -> Settled:
+    def settle(self) -> SettledPosts:
         """Look for each post whose time has come. Another run may do the same: the first to record a look wins."""
         with self._database.read() as connection:
             now = self._database.now(connection)
@@ -86,8 +87,7 @@ class Settling:
             self._say(post, problem.message)
         else:
             if found is not None:
-                self._posting.record_found(post, found, self._on_sent)
-                self._settled.sent.append(post)
+                self._store_found(post, found)
             elif self._posting.channel(post.account).is_idempotent:
                 self._release(post, post.absences)
             else:
@@ -101,6 +101,12 @@ class Settling:
         if self._posting.is_silent(post.account):
             raise LookUpFailed(silence_of(post.account))
         return self._posting.look(post)
+
+    def _store_found(self, post: Post, found: Sent) -> None:
+        with self._run.transaction() as connection:
+            if self._posting.store_found(connection, post, found).is_first:
+                self._on_sent(connection, post)
+        self._settled.sent.append(post)
 
     def _note_absence(self, post: Post, now: datetime) -> None:
         """It is not there. Right after its sender was cut off that says nothing: it may be under way."""

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import grapheme  # type: ignore[import-untyped]  # it has no types
 
-from tsuzuki.collectors.feeds.channels.protocol import Limits, PostBody
+from tsuzuki.collectors.feeds.channels.protocol import PostBody, PostLimits
 from tsuzuki.collectors.feeds.options import FeedOptions
 from tsuzuki.collectors.feeds.posting.output_guard import guarded_line, guarded_summary
 from tsuzuki.model.errors import ConfigurationError
@@ -61,7 +61,7 @@ def compose_post(
     url: str,
     canonical_url: str,
     summary: str,
-    limits: Limits,
+    limits: PostLimits,
     author: str | None = None,
     feed_title: str | None = None,
 ) -> PostBody:
@@ -88,7 +88,7 @@ def compose_post(
     )
 
 
-def post_length(text: str, *, url: str, content_warning: str | None, limits: Limits) -> int:
+def post_length(text: str, *, url: str, content_warning: str | None, limits: PostLimits) -> int:
     """What a post counts, or a little more: a link or a mention in the template counts in full."""
     length = grapheme_count(text) + grapheme_count(content_warning or "")
     if limits.characters_per_url is not None:
@@ -105,7 +105,7 @@ def grapheme_count(text: str) -> int:
     return len(text) if _SINGLE.fullmatch(text) else int(grapheme.length(text))
 
 
-def link_text(url: str, *, limits: Limits) -> str:
+def link_text(url: str, *, limits: PostLimits) -> str:
     """A link that the receiver sees whole: ASCII, and if it counts links, without characters at which one ends."""
     if limits.characters_per_url is None:
         return _encoded(url, safe=_URL_SAFE)
@@ -135,7 +135,7 @@ def shorten(text: str, graphemes_max: int) -> str:
     return cut.rstrip() + ELLIPSIS
 
 
-def _fitted(feed: FeedOptions, values: Mapping[str, str], limits: Limits) -> str:
+def _fitted(feed: FeedOptions, values: Mapping[str, str], limits: PostLimits) -> str:
     values = dict(values)
 
     def excess() -> int:

@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import BigInteger, Connection, bindparam, null, true, update
 
 from tsuzuki.collectors.feeds.items.item import ItemState, requeued
-from tsuzuki.collectors.feeds.queries.items import Item
+from tsuzuki.collectors.feeds.queries.items import StoredItem
 from tsuzuki.collectors.feeds.queries.unsettled_posts import is_looked_for
 from tsuzuki.collectors.feeds.tables import WaitingState, items, waiting_items
 from tsuzuki.store.sql.prepared import execute, parameters_for
@@ -53,7 +53,7 @@ def end_backoff(connection: Connection, item_id: int) -> bool:
 
 
 def requeue(
-    connection: Connection, item: Item, *, now: datetime, is_approved: bool = False
+    connection: Connection, item: StoredItem, *, now: datetime, is_approved: bool = False
 ) -> bool:
     """Have a processed item worked on again; its post is held no more if that `is_approved`. False if it has changed
     since it was read. Raises `Conflict` if it was posted."""

@@ -121,7 +121,7 @@ class UnchangedFeed(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failed:
+class FailedFetch:
     """What is stored of a failed fetch."""
 
     error: str
@@ -314,7 +314,7 @@ def set_fetched(
 
 
 def set_failed(
-    connection: Connection, feed_id: int, failed: Failed, *, run_id: int, now: datetime
+    connection: Connection, feed_id: int, failed: FailedFetch, *, run_id: int, now: datetime
 ) -> None:
     """A failed fetch: counted, and the feed is released."""
     execute(

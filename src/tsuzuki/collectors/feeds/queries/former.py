@@ -11,8 +11,11 @@ from sqlalchemy import (
     Text,
     and_,
     bindparam,
+    case,
     column,
     func,
+    insert,
+    literal,
     null,
     or_,
     select,
@@ -20,9 +23,8 @@ from sqlalchemy import (
     update,
 )
 
-from tsuzuki.collectors.feeds.items import triggers
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
-from tsuzuki.collectors.feeds.tables import items
+from tsuzuki.collectors.feeds.tables import WaitingState, items, waiting_items
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.store.schema.takeover import CODE, FormerTable, FormerTables
 from tsuzuki.store.sql.dialect import is_sqlite
@@ -53,6 +55,18 @@ _FORGET_REASONS = (
         items.c.reason.is_not(None),
     )
     .values(reason=null())
+)
+# What the triggers would have added.
+_IS_PENDING = items.c.status == int(ItemStatus.PENDING)
+_ADD_WAITING = insert(waiting_items).from_select(
+    ["item_id", "state", "is_pending", "order_at"],
+    select(
+        items.c.id,
+        literal(str(WaitingState.READY)),
+        _IS_PENDING,
+        case((_IS_PENDING, items.c.published_at), else_=items.c.last_checked_at),
+    ).where(items.c.status != int(ItemStatus.PROCESSED)),
+    include_defaults=False,
 )
 # The times as they are written: our own type would not read every form.
 _raw = table("items", column("id", BigInteger()), *(column(name, Text()) for name in TIMES))
@@ -103,7 +117,7 @@ def _require_states(connection: Connection, name: str) -> None:
 
 
 def _fill(connection: Connection, _now: datetime) -> None:
-    triggers.add_missing(connection)
+    execute(connection, _ADD_WAITING)
 
 
 def _write_times(connection: Connection) -> None:

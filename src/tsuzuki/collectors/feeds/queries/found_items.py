@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-from tsuzuki.collectors.feeds.entries.entry import Entry, Unusable, stored_attachments
+from tsuzuki.collectors.feeds.entries.entry import FeedEntry, Unusable, stored_attachments
 from tsuzuki.collectors.feeds.entries.identity import canonical_url
 from tsuzuki.collectors.feeds.entries.recognition import KnownArticle
 from tsuzuki.collectors.feeds.items.item import ItemStatus
@@ -150,7 +150,7 @@ def known_articles(connection: Connection, item_ids: Collection[int]) -> list[Kn
 
 
 def add_items(
-    connection: Connection, found: Sequence[tuple[Entry, ItemStatus]], *, now: datetime
+    connection: Connection, found: Sequence[tuple[FeedEntry, ItemStatus]], *, now: datetime
 ) -> dict[str, int]:
     """New items, by url. A url that is stored leaves its row untouched, and is not among them."""
     rows = [
@@ -173,7 +173,7 @@ def _add_items(dialect: Dialect, varying: tuple[str, ...]) -> Any:
 
 
 def add_details(
-    connection: Connection, feed_id: int, found: Sequence[tuple[int, Entry, str | None]]
+    connection: Connection, feed_id: int, found: Sequence[tuple[int, FeedEntry, str | None]]
 ) -> None:
     """What the feed says about items that are new, or of which no feed has said anything. It owns them from now on."""
     rows = [(*_said(item_id, entry), entry.canonical_url, cause) for item_id, entry, cause in found]
@@ -208,7 +208,7 @@ def _own_waiting(dialect: Dialect, varying: tuple[str, ...]) -> Any:
 
 
 def set_changed(
-    connection: Connection, changed: Sequence[tuple[int, Entry]], *, now: datetime
+    connection: Connection, changed: Sequence[tuple[int, FeedEntry]], *, now: datetime
 ) -> None:
     """The feed that owns these items says something else about them now."""
     rows = [_said(item_id, entry) for item_id, entry in changed]
@@ -286,7 +286,7 @@ def _add_unless_stored(
     return insert_from(dialect, table, values).on_conflict_do_nothing()
 
 
-def _said(item_id: int, entry: Entry) -> tuple[Any, ...]:
+def _said(item_id: int, entry: FeedEntry) -> tuple[Any, ...]:
     """In the order of `_SAID`."""
     return (
         item_id,

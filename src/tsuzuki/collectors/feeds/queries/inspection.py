@@ -2,10 +2,8 @@
 
 from sqlalchemy import Connection, exists, select
 
-from tsuzuki.collectors.feeds.items import triggers
 from tsuzuki.collectors.feeds.items.item import ItemStatus
 from tsuzuki.collectors.feeds.tables import items, waiting_items
-from tsuzuki.store.inspection import TRIGGERS
 from tsuzuki.store.sql.prepared import execute
 
 NAMED_MAX = 10
@@ -31,13 +29,9 @@ _CONTRADICTING = (
 
 
 def problems(connection: Connection) -> list[str]:
-    dialect = connection.dialect.name
-    there = set(execute(connection, TRIGGERS[dialect]).scalars())
-    missing = [name for name in triggers.NAMES[dialect] if name not in there]
     unseen = [item for query in _MISSING for item in execute(connection, query).scalars()]
     wrong = execute(connection, _CONTRADICTING).scalars()
     return [
-        *(f"the trigger {name} is missing" for name in missing),
         *(f"item {item} is not processed and is never drawn" for item in unseen),
         *(f"item {item} and its row in waiting_items disagree" for item in wrong),
     ]

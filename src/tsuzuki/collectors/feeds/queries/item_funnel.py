@@ -7,7 +7,13 @@ from sqlalchemy import Connection, Integer, bindparam, exists, func, select
 
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
 from tsuzuki.collectors.feeds.queries.item_lists import has_done
-from tsuzuki.collectors.feeds.tables import Step, WaitingState, item_details, items, waiting_items
+from tsuzuki.collectors.feeds.tables import (
+    PreparationStep,
+    WaitingState,
+    item_details,
+    items,
+    waiting_items,
+)
 from tsuzuki.store.sql.prepared import execute
 from tsuzuki.store.sql.value_list import in_list
 
@@ -18,8 +24,8 @@ _NEWEST = (
     .limit(bindparam("limit", type_=Integer()))
     .cte("newest")
 )
-_IS_SCREENED = exists(has_done(Step.SCREENING, items.c.id))
-_IS_SUMMARISED = exists(has_done(Step.SUMMARY, items.c.id))
+_IS_SCREENED = exists(has_done(PreparationStep.SCREENING, items.c.id))
+_IS_SUMMARISED = exists(has_done(PreparationStep.SUMMARY, items.c.id))
 _EACH = (
     select(
         items.c.status,

@@ -22,9 +22,9 @@ from sqlalchemy import (
 )
 
 from tsuzuki.collectors.feeds.items.item import ItemReason, ItemStatus
-from tsuzuki.collectors.feeds.queries.items import SELECT_ITEMS, Item, item_from
+from tsuzuki.collectors.feeds.queries.items import SELECT_ITEMS, StoredItem, item_from
 from tsuzuki.collectors.feeds.tables import (
-    Step,
+    PreparationStep,
     StepState,
     WaitingState,
     feed_items,
@@ -48,7 +48,7 @@ class ItemFilter:
     statuses: Collection[ItemStatus] | None = None
     reasons: Collection[ItemReason] | None = None
     waiting: WaitingState | None = None
-    step: Step | None = None
+    step: PreparationStep | None = None
     """Only those for which it was done."""
 
     words: str | None = None
@@ -68,7 +68,7 @@ class ItemCounts:
     """Of the pending ones, those that wait for a person."""
 
 
-def find(connection: Connection, wanted: ItemFilter, *, limit: int) -> list[Item]:
+def find(connection: Connection, wanted: ItemFilter, *, limit: int) -> list[StoredItem]:
     """Items, the newest first."""
     statement = _narrowed(SELECT_ITEMS, wanted).order_by(items.c.id.desc()).limit(limit)
     return [item_from(dict(row)) for row in connection.execute(statement).mappings()]
@@ -81,7 +81,7 @@ def count(connection: Connection, wanted: ItemFilter, *, at_most: int) -> int:
     return int(connection.execute(statement).scalar_one())
 
 
-def has_done(step: Step, item_id: ColumnElement[int]) -> Select[Any]:
+def has_done(step: PreparationStep, item_id: ColumnElement[int]) -> Select[Any]:
     """A row if the step was done for the item at any time."""
     return select(literal_column("1")).where(
         item_steps.c.item_id == item_id,

@@ -28,9 +28,9 @@ from tsuzuki.collectors.feeds.items.item import (
     posted,
     screened_valuable,
 )
-from tsuzuki.collectors.feeds.queries.items import Item, get
+from tsuzuki.collectors.feeds.queries.items import StoredItem, get
 from tsuzuki.collectors.feeds.tables import WaitingState, item_pages, items, waiting_items
-from tsuzuki.store.sql.prepared import Rows, execute, parameters_for
+from tsuzuki.store.sql.prepared import ResultRows, execute, parameters_for
 
 _ITEM = bindparam("that_item", type_=BigInteger())
 _RUN = bindparam("run_id", type_=BigInteger())
@@ -86,7 +86,9 @@ class NotHeld(Exception):
     """The run does not hold the item, or the item is not in the state it was read in."""
 
 
-def move_to_pending(connection: Connection, item: Item, *, run_id: int, now: datetime) -> Item:
+def move_to_pending(
+    connection: Connection, item: StoredItem, *, run_id: int, now: datetime
+) -> StoredItem:
     """It is worth a post. The run keeps it."""
     after = screened_valuable(item.state)
     _change_waiting(connection, _BECOME_PENDING, item, run_id, order_at=item.published_at)
@@ -95,14 +97,14 @@ def move_to_pending(connection: Connection, item: Item, *, run_id: int, now: dat
 
 def defer(
     connection: Connection,
-    item: Item,
+    item: StoredItem,
     reason: ItemReason,
     *,
     retry_limit: int,
     not_before: datetime,
     run_id: int,
     now: datetime,
-) -> Item:
+) -> StoredItem:
     """Put it off until `not_before`; or, if that was done more often than `retry_limit`, give it up."""
     after = deferred(item.state, reason, retry_limit)
     if after.status is ItemStatus.PROCESSED:
@@ -119,7 +121,9 @@ def defer(
     return moved
 
 
-def finish_posted(connection: Connection, item: Item, *, run_id: int, now: datetime) -> Item:
+def finish_posted(
+    connection: Connection, item: StoredItem, *, run_id: int, now: datetime
+) -> StoredItem:
     """It was posted."""
     return _process(connection, item, posted(item.state), run_id, now)
 
@@ -139,33 +143,35 @@ def finish_found(connection: Connection, item_id: int, *, run_id: int, now: date
     finish_posted(connection, item, run_id=run_id, now=now)
 
 
-def hold_for_approval(connection: Connection, item: Item, *, run_id: int) -> None:
+def hold_for_approval(connection: Connection, item: StoredItem, *, run_id: int) -> None:
     """Keep it pending until a person approves its post."""
     _change_waiting(connection, _AWAIT_APPROVAL, item, run_id)
 
 
-def give_back(connection: Connection, item: Item, *, run_id: int) -> None:
+def give_back(connection: Connection, item: StoredItem, *, run_id: int) -> None:
     """Leave it as it was before it was drawn: what stopped the run is not the item's doing."""
     _change_waiting(connection, _GIVE_BACK, item, run_id)
 
 
 def _process(
-    connection: Connection, item: Item, after: ItemState, run_id: int, now: datetime
-) -> Item:
+    connection: Connection, item: StoredItem, after: ItemState, run_id: int, now: datetime
+) -> StoredItem:
     _change_waiting(connection, _STOP_WAITING, item, run_id)
     execute(connection, _DROP_PAGE, {"that_item": item.id})
     return _write_state(connection, item, after, now)
 
 
 def _change_waiting(
-    connection: Connection, statement: Any, item: Item, run_id: int, **values: Any
+    connection: Connection, statement: Any, item: StoredItem, run_id: int, **values: Any
 ) -> None:
     _require_one(
         execute(connection, statement, {"that_item": item.id, "run_id": run_id, **values}), item
     )
 
 
-def _write_state(connection: Connection, item: Item, after: ItemState, now: datetime) -> Item:
+def _write_state(
+    connection: Connection, item: StoredItem, after: ItemState, now: datetime
+) -> StoredItem:
     checked_at = max(now, item.last_checked_at)  # a clock may have been put back
     values = {
         "that_item": item.id,
@@ -180,6 +186,6 @@ def _write_state(connection: Connection, item: Item, after: ItemState, now: date
     return replace(item, state=after, last_checked_at=checked_at)
 
 
-def _require_one(rows: Rows, item: Item) -> None:
+def _require_one(rows: ResultRows, item: StoredItem) -> None:
     if rows.rowcount != 1:
         raise NotHeld(f"item {item.id} is not held by this run")

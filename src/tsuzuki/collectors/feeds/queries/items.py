@@ -45,7 +45,7 @@ from tsuzuki.store.sql.value_list import in_list
 
 
 @dataclass(frozen=True, kw_only=True)
-class Item:
+class StoredItem:
     """An item as it is stored, with the feed that owns it and what that said about it."""
 
     id: int
@@ -137,7 +137,7 @@ SELECT_ITEMS = (
     .outerjoin(item_details, item_details.c.item_id == items.c.id)
     .outerjoin(waiting_items, waiting_items.c.item_id == items.c.id)
 )
-"""What an `Item` is read from; `item_from` reads a row of it."""
+"""What an `StoredItem` is read from; `item_from` reads a row of it."""
 
 _SELECT = SELECT_ITEMS.where(items.c.id == _ITEM)
 _SELECT_NEXT_OTHER = SELECT_ITEMS.where(items.c.id == _NEXT_OTHER)
@@ -195,7 +195,7 @@ def keep_back_unsettled(connection: Connection, job_name: str) -> int:
     return execute(connection, _KEEP_BACK, {"job": job_name}).rowcount
 
 
-def draw(connection: Connection, *, feed_ids: Collection[int], run_id: int) -> Item | None:
+def draw(connection: Connection, *, feed_ids: Collection[int], run_id: int) -> StoredItem | None:
     """Take the next item of these feeds for a run, or None if there is none that it has not drawn before."""
     values = {"feed_ids": sorted(feed_ids), "run_id": run_id}
     while (item_id := execute(connection, _TAKE, values).scalar_one_or_none()) is None:
@@ -205,7 +205,9 @@ def draw(connection: Connection, *, feed_ids: Collection[int], run_id: int) -> I
     return get(connection, item_id)
 
 
-def following(connection: Connection, *, feed_ids: Collection[int], run_id: int) -> Item | None:
+def following(
+    connection: Connection, *, feed_ids: Collection[int], run_id: int
+) -> StoredItem | None:
     """The item that is drawn next, if none becomes pending or ready before. It is left as it is."""
     values = {"feed_ids": sorted(feed_ids), "run_id": run_id}
     row = execute(connection, _SELECT_NEXT_OTHER, values).mapping_or_none()
@@ -228,18 +230,18 @@ _UPCOMING = (
 
 def upcoming(
     connection: Connection, *, feed_ids: Collection[int], now: datetime, limit: int
-) -> list[Item]:
+) -> list[StoredItem]:
     """The items that a run would draw now, in that order, if none of the feeds is closed."""
     values = {"feed_ids": sorted(feed_ids), "now": now, "most": limit}
     return [item_from(row) for row in execute(connection, _UPCOMING, values).mappings()]
 
 
-def get(connection: Connection, item_id: int) -> Item | None:
+def get(connection: Connection, item_id: int) -> StoredItem | None:
     row = execute(connection, _SELECT, {"that_item": item_id}).mapping_or_none()
     return None if row is None else item_from(row)
 
 
-def item_from(row: dict[str, Any]) -> Item:
+def item_from(row: dict[str, Any]) -> StoredItem:
     reason = row.pop("reason")
     state = ItemState(
         status=ItemStatus(row.pop("status")),
@@ -249,4 +251,4 @@ def item_from(row: dict[str, Any]) -> Item:
     waiting = row.pop("waiting")
     if row["feed_id"] is None:
         row |= {"canonical_url": row["url"], "attachments": [], "content_hash": ""}
-    return Item(state=state, waiting=waiting and WaitingState(waiting), **row)
+    return StoredItem(state=state, waiting=waiting and WaitingState(waiting), **row)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Connection, Text, bindparam, insert, select, update
 
-from tsuzuki.collectors.feeds.tables import Step, StepState, item_steps
+from tsuzuki.collectors.feeds.tables import PreparationStep, StepState, item_steps
 from tsuzuki.store.sql.prepared import execute, parameters_for
 
 BLOCKED = "model_blocked"
@@ -21,7 +21,7 @@ class StepRecord:
     id: int
     item_id: int
     run_id: int
-    step: Step
+    step: PreparationStep
     state: StepState
     model: str | None
     prompt_version: str | None
@@ -109,7 +109,7 @@ def start(
     *,
     item_id: int,
     run_id: int,
-    step: Step,
+    step: PreparationStep,
     now: datetime,
     model: str | None = None,
     prompt_version: str | None = None,
@@ -134,7 +134,7 @@ def record(
     *,
     item_id: int,
     run_id: int,
-    step: Step,
+    step: PreparationStep,
     end: StepEnd,
     started_at: datetime,
     now: datetime,
@@ -154,20 +154,20 @@ def _end_values(end: StepEnd, now: datetime) -> dict[str, Any]:
     return {"state": state.value, "ended_at": now, **vars(end)}
 
 
-def last_done(connection: Connection, item_id: int, step: Step) -> StepRecord | None:
+def last_done(connection: Connection, item_id: int, step: PreparationStep) -> StepRecord | None:
     """The last good result of a step."""
     values = {"that_item": item_id, "that_step": step.value}
     return _record(execute(connection, _LAST_DONE, values).mapping_or_none())
 
 
-def last_done_of(earlier: Sequence[StepRecord], step: Step) -> StepRecord | None:
+def last_done_of(earlier: Sequence[StepRecord], step: PreparationStep) -> StepRecord | None:
     """The last good result of a step, among the steps of an item."""
     done = (one for one in reversed(earlier) if one.step is step and one.state is StepState.DONE)
     return next(done, None)
 
 
 def blocked_before(
-    earlier: Sequence[StepRecord], step: Step, *, input_hash: str
+    earlier: Sequence[StepRecord], step: PreparationStep, *, input_hash: str
 ) -> StepRecord | None:
     """The same question to the same model, which would not answer it: it is not paid for again."""
     for one in reversed(earlier):
@@ -188,4 +188,6 @@ def _record(row: dict[str, Any] | None) -> StepRecord | None:
 
 
 def _from(row: dict[str, Any]) -> StepRecord:
-    return StepRecord(**{**row, "step": Step(row["step"]), "state": StepState(row["state"])})
+    return StepRecord(
+        **{**row, "step": PreparationStep(row["step"]), "state": StepState(row["state"])}
+    )

@@ -1,4 +1,4 @@
-"""The use-cases of feeds, for every face: the feeds themselves, their items, and what is spent."""
+"""The use-cases of feeds, for every interface: the feeds themselves, their items, and what is spent."""
 
 from dataclasses import dataclass
 

@@ -15,7 +15,7 @@ from tsuzuki.collectors.feeds.queries.steps import StepRecord
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions, options_of
 from tsuzuki.collectors.feeds.service.items import Items, ItemView, feed_in
 from tsuzuki.collectors.feeds.service.next_step import NextSteps, next_step
-from tsuzuki.collectors.feeds.tables import Step, StepState
+from tsuzuki.collectors.feeds.tables import PreparationStep, StepState
 from tsuzuki.model.sentence import Sentence
 from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.wiring.collector import ServiceContext
@@ -42,7 +42,7 @@ class ExplainedStep:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explanation:
+class FeedItemExplanation:
     """`history` says where the item comes from, `next` what happens now; both are sentences."""
 
     view: ItemView
@@ -71,7 +71,7 @@ class Explanations:
         self._items = items_
         self._next_steps = NextSteps(context, definitions)
 
-    def explain(self, name: str) -> Explanation:
+    def explain(self, name: str) -> FeedItemExplanation:
         """Everything about an item, by its id or its link."""
         view = self._items.get(name)
         item_id = view.item.id
@@ -81,7 +81,7 @@ class Explanations:
             sent = posts.of_item(connection, item_id)
             coming = list(self._next_steps.sentences(connection, view))
         told = [_explained_step(one) for one in done] + [_explained_post(one) for one in sent]
-        return Explanation(
+        return FeedItemExplanation(
             view=view,
             history=list(_history(view, sightings)),
             steps=sorted(told, key=lambda one: one.at),
@@ -137,7 +137,7 @@ def _history(view: ItemView, sightings: list[Sighting]) -> Iterator[Sentence]:
 
 def _explained_step(record: StepRecord) -> ExplainedStep:
     ended = record.ended_at
-    is_model = record.step is not Step.DOWNLOAD
+    is_model = record.step is not PreparationStep.DOWNLOAD
     return ExplainedStep(
         at=record.started_at,
         step=record.step.value,
@@ -150,7 +150,7 @@ def _explained_step(record: StepRecord) -> ExplainedStep:
 
 
 def _outcome(record: StepRecord) -> str:
-    if record.state is StepState.DONE and record.step is Step.SCREENING:
+    if record.state is StepState.DONE and record.step is PreparationStep.SCREENING:
         return str(record.result["verdict"]).replace("_", " ")
     if record.state is StepState.FAILED:
         return record.error_code or "failed"
@@ -159,7 +159,7 @@ def _outcome(record: StepRecord) -> str:
 
 def _detail(record: StepRecord) -> str | None:
     result = record.result or {}
-    if record.step is Step.DOWNLOAD:
+    if record.step is PreparationStep.DOWNLOAD:
         return "; ".join([f"{result.get('characters', 0)} characters", *result.get("notes", ())])
     return result.get("why") or result.get("text")
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsSection, Provider
-from tsuzuki.model.sentence import Command, Sentence
+from tsuzuki.model.sentence import CommandLine, Sentence
 from tsuzuki.model.suggestion import closest
 
 
@@ -15,7 +15,7 @@ def missing_settings(section: FeedsSection, options: FeedOptions) -> Iterator[Se
             "There is no model %(name)s. %(guess)sWrite into the section `feeds`: %(line)s",
             name=repr(model),
             guess=_guess(model, section.models),
-            line=Command(f"models: {{{model}: {{provider: gemini, api_key: '${{NAME}}'}}}}"),
+            line=CommandLine(f"models: {{{model}: {{provider: gemini, api_key: '${{NAME}}'}}}}"),
         )
     if account not in section.accounts:
         mastodon = "{type: mastodon, base_url: 'https://…', access_token: '${NAME}'}"
@@ -24,8 +24,8 @@ def missing_settings(section: FeedsSection, options: FeedOptions) -> Iterator[Se
             "%(guess)sWrite into the section `feeds`: %(line)s, or %(other)s",
             name=repr(account),
             guess=_guess(account, section.accounts),
-            line=Command(f"accounts: {{{account}: {mastodon}}}"),
-            other=Command(f"accounts: {{{account}: {{type: file, path: posts.jsonl}}}}"),
+            line=CommandLine(f"accounts: {{{account}: {mastodon}}}"),
+            other=CommandLine(f"accounts: {{{account}: {{type: file, path: posts.jsonl}}}}"),
         )
     if options.request is not None and options.request not in section.requests:
         yield Sentence(

@@ -17,10 +17,10 @@ from tsuzuki.collectors.feeds.queries import (
     unsettled_posts,
 )
 from tsuzuki.collectors.feeds.queries.item_lists import CheckedItem, ItemFilter
-from tsuzuki.collectors.feeds.queries.items import Item
+from tsuzuki.collectors.feeds.queries.items import StoredItem
 from tsuzuki.collectors.feeds.queries.posts import Post
 from tsuzuki.collectors.feeds.service.feed_definitions import NO_FEED, FeedDefinitions, FeedView
-from tsuzuki.collectors.feeds.tables import PostKind, Step, WaitingState
+from tsuzuki.collectors.feeds.tables import PostKind, PreparationStep, WaitingState
 from tsuzuki.model.errors import Conflict, NotFound
 from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.store import audit
@@ -41,7 +41,7 @@ NO_RUN = 0
 class ItemView:
     """An item, and the feed that owns it."""
 
-    item: Item
+    item: StoredItem
     feed: FeedView
     is_unsettled: bool = False
     """It is not known whether its post, or the last edit of it or reply to it, arrived."""
@@ -152,7 +152,7 @@ class Items:
             statuses=[ItemStatus[name.upper()] for name in statuses] or None,
             reasons=[ItemReason[name.upper()] for name in reasons] or None,
             waiting=WaitingState(waiting) if waiting else None,
-            step=Step(step) if step else None,
+            step=PreparationStep(step) if step else None,
             words=words,
             before_id=before_id,
         )
@@ -210,7 +210,9 @@ class Items:
                 self._settle(connection, view.item, was_sent=was_sent, now=now)
         return [self.get(str(view.item.id)) for view in views]
 
-    def _settle(self, connection: Connection, item: Item, *, was_sent: bool, now: datetime) -> None:
+    def _settle(
+        self, connection: Connection, item: StoredItem, *, was_sent: bool, now: datetime
+    ) -> None:
         post = _post_to_decide(connection, item, was_sent=was_sent)
         after = OutboxState.SENT if was_sent else OutboxState.INTENDED
         if not posts.OUTBOX.move(connection, post.id, before=post.state, after=after, now=now):
@@ -266,11 +268,11 @@ class Items:
             raise _changed_meanwhile(item)
         self._record(connection, "feeds.item.requeue", item)
 
-    def _feed_of(self, item: Item) -> FeedView:
+    def _feed_of(self, item: StoredItem) -> FeedView:
         found = self._definitions.find()
         return feed_in({one.stored.id: one for one in found if one.stored is not None}, item)
 
-    def _record(self, connection: Connection, action: str, item: Item) -> None:
+    def _record(self, connection: Connection, action: str, item: StoredItem) -> None:
         audit.record(
             connection,
             actor=self._context.actor,
@@ -281,12 +283,12 @@ class Items:
         )
 
 
-def feed_in(feeds: Mapping[int, FeedView], item: Item) -> FeedView:
+def feed_in(feeds: Mapping[int, FeedView], item: StoredItem) -> FeedView:
     """The feed of an item, among those by id."""
     return NO_FEED if item.feed_id is None else feeds[item.feed_id]
 
 
-def _refuse_unless_held(connection: Connection, item: Item) -> None:
+def _refuse_unless_held(connection: Connection, item: StoredItem) -> None:
     if item.waiting is not WaitingState.APPROVAL:
         raise Conflict(
             f"item {item.id} does not wait for approval: it is {item.waiting or 'processed'}",
@@ -298,7 +300,7 @@ def _refuse_unless_held(connection: Connection, item: Item) -> None:
         raise _unsettled(item)
 
 
-def _unsettled(item: Item) -> Conflict:
+def _unsettled(item: StoredItem) -> Conflict:
     return Conflict(
         f"it is not known whether the post of item {item.id} arrived",
         hint=f"Look at the receiver, then: tsuzuki feeds approve {item.id} --was-sent, or --send-again.",
@@ -306,7 +308,7 @@ def _unsettled(item: Item) -> Conflict:
     )
 
 
-def _post_to_decide(connection: Connection, item: Item, *, was_sent: bool) -> Post:
+def _post_to_decide(connection: Connection, item: StoredItem, *, was_sent: bool) -> Post:
     """The post of an item that a person may decide about, or its last edit or reply: an earlier one would undo a
     later one. Raises `Conflict` if there is none."""
     allowed = [OutboxState.UNSETTLED] if was_sent else [OutboxState.UNSETTLED, OutboxState.REFUSED]
@@ -320,7 +322,7 @@ def _post_to_decide(connection: Connection, item: Item, *, was_sent: bool) -> Po
     return post
 
 
-def _let_go_out(connection: Connection, item: Item, now: datetime) -> None:
+def _let_go_out(connection: Connection, item: StoredItem, now: datetime) -> None:
     """Have an item drawn by the next run, whatever it waits for, also if it was given up. One that a run works on is
     left to that run."""
     if decisions.approve(connection, item.id) or decisions.end_backoff(connection, item.id):
@@ -332,7 +334,7 @@ def _let_go_out(connection: Connection, item: Item, now: datetime) -> None:
         raise _changed_meanwhile(item)
 
 
-def _changed_meanwhile(item: Item) -> Conflict:
+def _changed_meanwhile(item: StoredItem) -> Conflict:
     return Conflict(
         f"item {item.id} has changed meanwhile",
         hint=f"Look again: tsuzuki feeds explain {item.id}",
@@ -367,7 +369,7 @@ def _refuse_unless_requeuable(view: ItemView) -> None:
     )
 
 
-def _view(item: Item, feed: FeedView, looks: Mapping[int, datetime | None]) -> ItemView:
+def _view(item: StoredItem, feed: FeedView, looks: Mapping[int, datetime | None]) -> ItemView:
     is_unsettled = item.id in looks
     return ItemView(
         item=item, feed=feed, is_unsettled=is_unsettled, next_look_at=looks.get(item.id)

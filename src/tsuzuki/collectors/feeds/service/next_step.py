@@ -9,14 +9,14 @@ from tsuzuki.collectors.feeds.options import FeedOptions, FeedsSection
 from tsuzuki.collectors.feeds.posting.caps import posts_left
 from tsuzuki.collectors.feeds.posting.output_guard import OutputRefused, guarded_summary
 from tsuzuki.collectors.feeds.queries import accounts, item_lists, models, posts, steps
-from tsuzuki.collectors.feeds.queries.items import Item
+from tsuzuki.collectors.feeds.queries.items import StoredItem
 from tsuzuki.collectors.feeds.queries.posts import Post
 from tsuzuki.collectors.feeds.service.feed_definitions import FeedDefinitions, FeedView
 from tsuzuki.collectors.feeds.service.feed_setup import missing_settings
 from tsuzuki.collectors.feeds.service.items import ItemView
-from tsuzuki.collectors.feeds.tables import PostKind, Step, WaitingState
+from tsuzuki.collectors.feeds.tables import PostKind, PreparationStep, WaitingState
 from tsuzuki.model.errors import ConfigurationError
-from tsuzuki.model.sentence import Command, Sentence
+from tsuzuki.model.sentence import CommandLine, Sentence
 from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.store.sql.database import Connection
 from tsuzuki.wiring.collector import ServiceContext
@@ -81,7 +81,7 @@ class NextSteps:
         yield from self._hindrances(connection, item, view.feed, options)
 
     def _hindrances(
-        self, connection: Connection, item: Item, feed: FeedView, options: FeedOptions
+        self, connection: Connection, item: StoredItem, feed: FeedView, options: FeedOptions
     ) -> Iterator[Sentence]:
         """What keeps a feed's items from being drawn, and when that ends."""
         now = self._database.now(connection)
@@ -107,7 +107,7 @@ class NextSteps:
             yield Sentence(
                 "The job %(job)s is switched off: %(command)s",
                 job=feed.job,
-                command=Command(f"tsuzuki job enable {feed.job}"),
+                command=CommandLine(f"tsuzuki job enable {feed.job}"),
             )
         elif job.next_at is not None:
             yield Sentence(
@@ -118,11 +118,16 @@ class NextSteps:
                 "The job %(job)s runs %(schedule)s: %(command)s",
                 job=feed.job,
                 schedule=job.schedule_words,
-                command=Command(f"tsuzuki feeds process {feed.job}"),
+                command=CommandLine(f"tsuzuki feeds process {feed.job}"),
             )
 
     def _used_up(
-        self, connection: Connection, item: Item, feed_id: int, options: FeedOptions, now: datetime
+        self,
+        connection: Connection,
+        item: StoredItem,
+        feed_id: int,
+        options: FeedOptions,
+        now: datetime,
     ) -> Iterator[Sentence]:
         """Settings that are missing, budgets without room, and caps that are reached."""
         try:
@@ -156,16 +161,16 @@ class NextSteps:
             )
 
 
-def next_step(connection: Connection, item: Item) -> str:
+def next_step(connection: Connection, item: StoredItem) -> str:
     """In words: what a run does first with it."""
-    if steps.last_done(connection, item.id, Step.SUMMARY) is not None:
+    if steps.last_done(connection, item.id, PreparationStep.SUMMARY) is not None:
         return POST
     return "summary" if item.state.status is ItemStatus.PENDING else "download and screening"
 
 
 def _after_the_end(connection: Connection, view: ItemView) -> Iterator[Sentence]:
     item = view.item
-    requeue = Command(f"tsuzuki feeds requeue {item.id}")
+    requeue = CommandLine(f"tsuzuki feeds requeue {item.id}")
     match item.state.reason:
         case ItemReason.NONE:
             yield from _after_its_post(connection, item)
@@ -191,7 +196,7 @@ def _after_the_end(connection: Connection, view: ItemView) -> Iterator[Sentence]
             )
 
 
-def _after_its_post(connection: Connection, item: Item) -> Iterator[Sentence]:
+def _after_its_post(connection: Connection, item: StoredItem) -> Iterator[Sentence]:
     latest = posts.latest_of_item(connection, item.id)
     if latest is not None and latest.state is OutboxState.UNSETTLED:
         yield _unsettled_change(latest)
@@ -201,7 +206,7 @@ def _after_its_post(connection: Connection, item: Item) -> Iterator[Sentence]:
             "It was posted. Its %(kind)s was refused: %(error)s. To send it again: %(command)s",
             kind=KIND_WORDS[latest.kind],
             error=latest.error,
-            command=Command(f"tsuzuki feeds approve {item.id} --send-again"),
+            command=CommandLine(f"tsuzuki feeds approve {item.id} --send-again"),
         )
     elif latest is not None and latest.state is OutboxState.INTENDED:
         yield Sentence(
@@ -227,13 +232,13 @@ def _unsettled_change(post: Post) -> Sentence:
     )
 
 
-def _decisions(item: Item) -> Iterator[Sentence]:
+def _decisions(item: StoredItem) -> Iterator[Sentence]:
     for answer in ("--was-sent", "--send-again"):
-        command = Command(f"tsuzuki feeds approve {item.id} {answer}")
+        command = CommandLine(f"tsuzuki feeds approve {item.id} {answer}")
         yield Sentence("%(command)s", command=command)
 
 
-def _awaiting_a_person(connection: Connection, item: Item) -> Iterator[Sentence]:
+def _awaiting_a_person(connection: Connection, item: StoredItem) -> Iterator[Sentence]:
     post = posts.post_of_item(connection, item.id)
     if post is not None and post.state is OutboxState.UNSETTLED:
         yield Sentence(
@@ -241,22 +246,22 @@ def _awaiting_a_person(connection: Connection, item: Item) -> Iterator[Sentence]
         )
         yield from _decisions(item)
     else:
-        preview = Command(f"tsuzuki feeds preview {item.id}")
-        approve = Command(f"tsuzuki feeds approve {item.id}")
+        preview = CommandLine(f"tsuzuki feeds preview {item.id}")
+        approve = CommandLine(f"tsuzuki feeds approve {item.id}")
         yield Sentence("It waits for you. To read it: %(command)s", command=preview)
         yield Sentence("To let it go out: %(command)s", command=approve)
 
 
-def _refused(connection: Connection, item: Item, options: FeedOptions) -> Iterator[Sentence]:
+def _refused(connection: Connection, item: StoredItem, options: FeedOptions) -> Iterator[Sentence]:
     """Why its post cannot go out, if that is known before it is tried again."""
     post = posts.post_of_item(connection, item.id)
     if post is not None and post.state is OutboxState.REFUSED:
         yield Sentence(
             "Its post was refused: %(error)s. To send it again: %(command)s",
             error=post.error,
-            command=Command(f"tsuzuki feeds approve {item.id} --send-again"),
+            command=CommandLine(f"tsuzuki feeds approve {item.id} --send-again"),
         )
-    summary = steps.last_done(connection, item.id, Step.SUMMARY)
+    summary = steps.last_done(connection, item.id, PreparationStep.SUMMARY)
     if summary is not None:
         try:
             guarded_summary(str(summary.result["text"]), language=options.language)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tsuzuki.collectors.feeds.channels.protocol import Limits, PostBody
+from tsuzuki.collectors.feeds.channels.protocol import PostBody, PostLimits
 from tsuzuki.collectors.feeds.model.prompts import (
     message_of,
     screening_question,
@@ -13,13 +13,13 @@ from tsuzuki.collectors.feeds.model.prompts import (
 from tsuzuki.collectors.feeds.posting.output_guard import OutputRefused
 from tsuzuki.collectors.feeds.queries import accounts, pages, steps
 from tsuzuki.collectors.feeds.service.items import Items, ItemView
-from tsuzuki.collectors.feeds.tables import Step
+from tsuzuki.collectors.feeds.tables import PreparationStep
 from tsuzuki.model.errors import Conflict
 from tsuzuki.wiring.collector import ServiceContext
 
 
 @dataclass(frozen=True, kw_only=True)
-class Preview:
+class PostPreview:
     """`body` is None while there is no summary, or if it cannot be posted: then `problem` says why. `length` is
     counted as the receiver counts."""
 
@@ -72,7 +72,7 @@ class Previews:
         self._database = context.database
         self._items = items
 
-    def preview(self, name: str) -> Preview:
+    def preview(self, name: str) -> PostPreview:
         """Raises `Conflict` if no job has the item's feed any more."""
         from tsuzuki.collectors.feeds.posting.text import compose_post, post_length  # noqa: PLC0415
 
@@ -85,10 +85,10 @@ class Previews:
             )
         with self._database.read() as connection:
             page = pages.get(connection, item.id)
-            screened = steps.last_done(connection, item.id, Step.SCREENING)
-            summarised = steps.last_done(connection, item.id, Step.SUMMARY)
+            screened = steps.last_done(connection, item.id, PreparationStep.SCREENING)
+            summarised = steps.last_done(connection, item.id, PreparationStep.SUMMARY)
             stored = accounts.get(connection, feed.account)
-        limits = Limits.from_dict(stored.limits or {})
+        limits = PostLimits.from_dict(stored.limits or {})
         article = {"title": item.title, "url": item.url, "text": page.text if page else ""}
         questions = [screening_question(feed, **article), summary_question(feed, **article)]
         body, problem = None, None
@@ -111,7 +111,7 @@ class Previews:
             length = post_length(
                 body.text, url=body.url, content_warning=body.content_warning, limits=limits
             )
-        return Preview(
+        return PostPreview(
             view=view,
             prompts={question.step.value: question.instructions for question in questions},
             message=message_of(questions[0]) if page else None,

@@ -11,7 +11,7 @@ from typing import Any
 from tsuzuki.engine.executors.command.output import CommandOutput
 from tsuzuki.engine.executors.command.spec import CommandSpec
 from tsuzuki.engine.executors.command.supervisor import KILL, TERM
-from tsuzuki.engine.executors.command.supervisor_client import Supervisor
+from tsuzuki.engine.executors.command.supervisor_client import SupervisorConnection
 from tsuzuki.engine.executors.command.supervisor_pool import SupervisorPool
 from tsuzuki.engine.executors.event_loop_thread import EventLoopThread
 from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
@@ -46,7 +46,7 @@ class CommandExecution:
         self,
         *,
         spec: CommandSpec,
-        supervisor: Supervisor,
+        supervisor: SupervisorConnection,
         output: CommandOutput,
         kill_grace_seconds: Callable[[], float],
         loop: EventLoopThread,

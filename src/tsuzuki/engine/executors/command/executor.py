@@ -15,7 +15,7 @@ from tsuzuki.engine.executors.command.environment import Expand, WorkerEnvironme
 from tsuzuki.engine.executors.command.execution import CommandExecution
 from tsuzuki.engine.executors.command.output import CommandOutput
 from tsuzuki.engine.executors.command.spec import CommandSpec, command_spec_for
-from tsuzuki.engine.executors.command.supervisor_pool import Command, SupervisorPool
+from tsuzuki.engine.executors.command.supervisor_pool import SupervisedCommand, SupervisorPool
 from tsuzuki.engine.executors.event_loop_thread import EventLoopThread
 from tsuzuki.engine.executors.failures import failure_of
 from tsuzuki.engine.outcome import Failed, StopCause
@@ -124,7 +124,7 @@ class CommandExecutor:
         self._loop.close()
         self._supervisors.close()
 
-    def _start_command(self, spec: CommandSpec) -> Command:
+    def _start_command(self, spec: CommandSpec) -> SupervisedCommand:
         try:
             return self._supervisors.start(spec)
         except OSError:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tsuzuki.engine.executors.command.environment import inherited
 from tsuzuki.engine.executors.command.supervisor import START
-from tsuzuki.engine.executors.command.supervisor.deadline import Deadline
+from tsuzuki.engine.executors.command.supervisor.deadline import SharedDeadline
 
 CLOSE_SECONDS_MAX = 5.0
 REPORT_BYTES_MAX = 64 * 1024
@@ -28,7 +28,7 @@ main()
 not need them."""
 
 
-class Supervisor:
+class SupervisorConnection:
     """Our end of a supervisor's control socket. If we close it, the supervisor kills its command and ends.
 
     `on_readable` is called on the event loop when there is a report, or when the supervisor is gone.
@@ -99,10 +99,10 @@ class SupervisorClient:
         self._lock = threading.Lock()
         self._server: subprocess.Popen[bytes] | None = None
         self._link: socket.socket | None = None
-        self._deadline = Deadline()
+        self._deadline = SharedDeadline()
         self.renew_deadline = self._deadline.renew
 
-    def new_supervisor(self) -> Supervisor:
+    def new_supervisor(self) -> SupervisorConnection:
         """A new supervisor. Raises `OSError` if it could not be requested."""
         ours, control = socket.socketpair(type=socket.SOCK_SEQPACKET)
         with control, self._lock:
@@ -111,7 +111,7 @@ class SupervisorClient:
             except OSError:
                 ours.close()
                 raise
-        return Supervisor(ours)
+        return SupervisorConnection(ours)
 
     def close(self) -> None:
         """Start nothing more. The server ends when the last supervisor has."""

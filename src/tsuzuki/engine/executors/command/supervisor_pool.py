@@ -12,7 +12,10 @@ from dataclasses import dataclass
 
 from tsuzuki.engine.executors.command.spec import CommandSpec
 from tsuzuki.engine.executors.command.supervisor import INLINE_BYTES_MAX
-from tsuzuki.engine.executors.command.supervisor_client import Supervisor, SupervisorClient
+from tsuzuki.engine.executors.command.supervisor_client import (
+    SupervisorClient,
+    SupervisorConnection,
+)
 from tsuzuki.engine.executors.event_loop_thread import EventLoopThread
 
 UNUSED_SECONDS_MAX = 10.0
@@ -20,10 +23,10 @@ UNUSED_SECONDS_MAX = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class SupervisedCommand:
     """Our ends of a command under way; none of them blocks."""
 
-    supervisor: Supervisor
+    supervisor: SupervisorConnection
     stdout: int
     stderr: int
 
@@ -37,12 +40,12 @@ class SupervisorPool:
         self._client = SupervisorClient(secret_names)
         self.renew_deadline = self._client.renew_deadline
         self._lock = threading.Lock()
-        self._idle: list[Supervisor] = []
+        self._idle: list[SupervisorConnection] = []
         self._idle_min = 0
         """The smallest number of idle ones since the last check: so many were not needed."""
         self._is_checking = False
 
-    def start(self, spec: CommandSpec) -> Command:
+    def start(self, spec: CommandSpec) -> SupervisedCommand:
         """Start the command under a supervisor. Its end is in the report, and so is an error at its start.
 
         Raises `OSError` if it could not be handed over.
@@ -62,9 +65,9 @@ class SupervisorPool:
         finally:
             _close(theirs)
         stdout, stderr = ours
-        return Command(supervisor=supervisor, stdout=stdout, stderr=stderr)
+        return SupervisedCommand(supervisor=supervisor, stdout=stdout, stderr=stderr)
 
-    def release(self, supervisor: Supervisor) -> None:
+    def release(self, supervisor: SupervisorConnection) -> None:
         """Its command has ended: it may have the next one."""
         supervisor.on_readable = lambda: self._on_readable_while_idle(supervisor)
         with self._lock:
@@ -72,7 +75,7 @@ class SupervisorPool:
         if not self._is_checking:
             self._check_later()
 
-    def discard(self, supervisor: Supervisor) -> None:
+    def discard(self, supervisor: SupervisorConnection) -> None:
         """It is gone, or it has processes that cannot be killed: then it waits for them and ends."""
         supervisor.unwatch()
         supervisor.close()
@@ -85,7 +88,9 @@ class SupervisorPool:
             self._idle.clear()
         self._client.close()
 
-    def _hand_over_to_idle(self, spec: bytes, descriptors: Sequence[int]) -> Supervisor | None:
+    def _hand_over_to_idle(
+        self, spec: bytes, descriptors: Sequence[int]
+    ) -> SupervisorConnection | None:
         while (supervisor := self._take_idle()) is not None:
             try:
                 supervisor.hand_over(spec, descriptors)
@@ -95,7 +100,7 @@ class SupervisorPool:
                 return supervisor
         return None
 
-    def _take_idle(self) -> Supervisor | None:
+    def _take_idle(self) -> SupervisorConnection | None:
         with self._lock:
             if not self._idle:
                 return None
@@ -105,7 +110,7 @@ class SupervisorPool:
             supervisor.on_readable = None
             return supervisor
 
-    def _hand_over_to_new(self, spec: bytes, descriptors: Sequence[int]) -> Supervisor:
+    def _hand_over_to_new(self, spec: bytes, descriptors: Sequence[int]) -> SupervisorConnection:
         supervisor = self._client.new_supervisor()
         try:
             supervisor.hand_over(spec, descriptors)
@@ -114,7 +119,7 @@ class SupervisorPool:
             raise
         return supervisor
 
-    def _on_readable_while_idle(self, supervisor: Supervisor) -> None:
+    def _on_readable_while_idle(self, supervisor: SupervisorConnection) -> None:
         with self._lock:
             if supervisor not in self._idle:
                 return  # it was taken meanwhile

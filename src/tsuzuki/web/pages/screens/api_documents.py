@@ -18,7 +18,7 @@ screen = Screen()
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 
 
-class Parameter(NamedTuple):
+class ApiParameter(NamedTuple):
     """Of a path, a query or a header; or a field of the body."""
 
     name: str
@@ -34,7 +34,7 @@ class Operation(NamedTuple):
     summary: str
     description: str
     right: str
-    parameters: list[Parameter]
+    parameters: list[ApiParameter]
     statuses: list[str]
 
 
@@ -79,17 +79,17 @@ def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, Operation]]:
             yield about.get("tags", ["other"])[0], operation
 
 
-def _parameters(about: Mapping[str, Any]) -> Iterator[Parameter]:
+def _parameters(about: Mapping[str, Any]) -> Iterator[ApiParameter]:
     for given in about.get("parameters", ()):
         description = given.get("description", "")
-        yield Parameter(given["name"], given["in"], given.get("required", False), description)
+        yield ApiParameter(given["name"], given["in"], given.get("required", False), description)
 
 
-def _fields(about: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator[Parameter]:
+def _fields(about: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator[ApiParameter]:
     """Of a body that is one of the named schemas."""
     content = about.get("requestBody", {}).get("content", {})
     reference = content.get("application/json", {}).get("schema", {}).get("$ref", "")
     schema = schemas.get(reference.rpartition("/")[2], {})
     for name, field in schema.get("properties", {}).items():
         is_required = name in schema.get("required", ())
-        yield Parameter(name, "body", is_required, field.get("description", ""))
+        yield ApiParameter(name, "body", is_required, field.get("description", ""))

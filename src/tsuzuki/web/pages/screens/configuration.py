@@ -29,7 +29,7 @@ class EntryOut(Model):
     origin: str
 
 
-class ConfigurationView(Model):
+class ConfigurationPage(Model):
     file: str | None
     entries: list[EntryOut]
 
@@ -59,9 +59,9 @@ class WebhooksView(Model):
 @screen.page(
     "/settings/configuration", right=Right.SETTINGS_READ, template="screens/configuration.html"
 )
-def configuration_page(context: Page) -> ConfigurationView:
+def configuration_page(context: Page) -> ConfigurationPage:
     configuration = context.application.configuration
-    return ConfigurationView(
+    return ConfigurationPage(
         file=None if configuration.file is None else str(configuration.file),
         entries=[_entry(context, *found) for found in configuration.entries()],
     )

@@ -23,7 +23,7 @@ from tsuzuki.web.api.run_models import RunOut, run_out
 from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.pages.screens.runs import Window
+from tsuzuki.web.pages.screens.runs import RunsWindow
 from tsuzuki.web.pages.words import Word
 from tsuzuki.web.paging import PageRequest
 from tsuzuki.web.problems import Problem
@@ -37,7 +37,7 @@ FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class FailuresQuery(PageRequest):
-    window: Window = Window.WEEK
+    window: RunsWindow = RunsWindow.WEEK
     acknowledged: bool = False
 
     def since(self, now: datetime) -> datetime | None:

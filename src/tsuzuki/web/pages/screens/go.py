@@ -28,7 +28,7 @@ screen = Screen()
 FOUND_MAX = 50
 
 
-class Kind(StrEnum):
+class TargetKind(StrEnum):
     RUN = "run"
     JOB = "job"
     WORKER = "worker"
@@ -38,16 +38,16 @@ class Kind(StrEnum):
 
 
 KINDS: dict[str, str] = {
-    Kind.RUN: message("Run"),
-    Kind.JOB: message("Job"),
-    Kind.WORKER: message("Worker"),
-    Kind.PAGE: message("Page"),
-    Kind.SETTING: message("Setting"),
-    Kind.USER: message("User"),
+    TargetKind.RUN: message("Run"),
+    TargetKind.JOB: message("Job"),
+    TargetKind.WORKER: message("Worker"),
+    TargetKind.PAGE: message("Page"),
+    TargetKind.SETTING: message("Setting"),
+    TargetKind.USER: message("User"),
 }
 
 
-class Place(Model):
+class GoPlace(Model):
     """`label` is its name or id; `word` its kind in the language of the viewer; `is_exact`: the text names it."""
 
     kind: str
@@ -61,7 +61,7 @@ class GoView(Model):
     """What the text may mean, at most 50; `hint` if nothing was found."""
 
     text: str
-    places: list[Place]
+    places: list[GoPlace]
     hint: str | None
 
 
@@ -76,16 +76,16 @@ def go(context: Page, q: Annotated[str, Query(max_length=200)] = "") -> GoView |
     return GoView(text=text, places=sorted(places, key=lambda place: not place.is_exact), hint=hint)
 
 
-def _places(context: PageContext, text: str) -> Iterator[Place]:
+def _places(context: PageContext, text: str) -> Iterator[GoPlace]:
     """An id first, then names that have the text in them."""
     gettext = translations(context.viewer.language).gettext
 
-    def place(kind: str, label: str, href: str, *names: str) -> Iterator[Place]:
+    def place(kind: str, label: str, href: str, *names: str) -> Iterator[GoPlace]:
         known = [name.lower() for name in (label, *names)]
         if any(text.lower() in name for name in known):
             is_exact = text.lower() in known
             word = gettext(KINDS.get(kind, kind))
-            yield Place(kind=kind, word=word, label=label, href=href, is_exact=is_exact)
+            yield GoPlace(kind=kind, word=word, label=label, href=href, is_exact=is_exact)
 
     number = _number(text)
     if number is not None:
@@ -93,9 +93,11 @@ def _places(context: PageContext, text: str) -> Iterator[Place]:
             yield from place(kind, str(number), href, text)
     for group in context.viewer.menu:
         for entry in group.entries:
-            yield from place(Kind.PAGE, gettext(entry.label), entry.path, entry.path.strip("/"))
+            yield from place(
+                TargetKind.PAGE, gettext(entry.label), entry.path, entry.path.strip("/")
+            )
     for name in _job_names(context):
-        yield from place(Kind.JOB, name, context.viewer.job_path(name))
+        yield from place(TargetKind.JOB, name, context.viewer.job_path(name))
     for kind, name, href in _named(context):
         yield from place(kind, name, href)
 
@@ -112,7 +114,7 @@ def _numbered(context: PageContext, number: int) -> Iterator[tuple[str, str]]:
     """The run with this number, and the collectors' objects that are numbered too."""
     with suppress(TsuzukiError):
         context.application.runs.get(number)
-        yield Kind.RUN, f"/runs/{number}"
+        yield TargetKind.RUN, f"/runs/{number}"
     for pages in extensions():
         find = pages.load_numbered()
         if find and all(_has_page(context, entry.path) for entry in pages.menu):
@@ -120,17 +122,17 @@ def _numbered(context: PageContext, number: int) -> Iterator[tuple[str, str]]:
                 yield from find(context, number)
 
 
-def _named(context: PageContext) -> Iterator[tuple[Kind, str, str]]:
+def _named(context: PageContext) -> Iterator[tuple[TargetKind, str, str]]:
     application = context.application
     if _has_page(context, "/workers"):
         for view in application.workers.workers():
-            yield Kind.WORKER, view.worker.id, f"/workers#worker-{path_part(view.worker.id)}"
+            yield TargetKind.WORKER, view.worker.id, f"/workers#worker-{path_part(view.worker.id)}"
     if _has_page(context, "/settings"):
         for setting in application.settings.find():
-            yield Kind.SETTING, setting.setting.key, f"/settings/{setting.setting.key}"
+            yield TargetKind.SETTING, setting.setting.key, f"/settings/{setting.setting.key}"
     if _has_page(context, "/users"):
         for user in application.users.find(by=context.principal):
-            yield Kind.USER, user.name, f"/users/{path_part(user.name)}"
+            yield TargetKind.USER, user.name, f"/users/{path_part(user.name)}"
 
 
 def _has_page(context: PageContext, path: str) -> bool:

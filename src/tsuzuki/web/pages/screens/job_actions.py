@@ -127,7 +127,7 @@ def disable(context: Page, name: JobName) -> Response:
     return context.redirect(_path(name), message("Job %(job)s was switched off."), job=name)
 
 
-class DeleteForm(BaseModel):
+class DeleteJobForm(BaseModel):
     """`version` is that of the page on which it was asked for."""
 
     model_config = ConfigDict(extra="forbid")
@@ -141,7 +141,7 @@ def confirm_delete(context: Page, name: JobName) -> JobActionView:
 
 
 @screen.form("/jobs/{name}/delete", right=Right.JOBS_WRITE)
-def delete(context: Page, name: JobName, form: Annotated[DeleteForm, Form()]) -> Response:
+def delete(context: Page, name: JobName, form: Annotated[DeleteJobForm, Form()]) -> Response:
     try:
         context.application.jobs.discard(name, version=form.version)
     except TsuzukiError as problem:

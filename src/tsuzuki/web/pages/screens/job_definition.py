@@ -12,7 +12,7 @@ from tsuzuki.services.jobs import definition_text, parse_mapping
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.jobs import JobName, JobOut, job_out
 from tsuzuki.web.pages.context import Page, PageContext
-from tsuzuki.web.pages.faults import Fault, faults_of, status_of
+from tsuzuki.web.pages.faults import FormFault, faults_of, status_of
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.links import path_part
 from tsuzuki.web.pages.masked_text import with_secrets
@@ -26,7 +26,7 @@ NEXT_SHOWN = 5
 EXAMPLE = "command: [echo, hello]\nschedule: daily at 07:00\n"
 
 
-class Button(StrEnum):
+class DefinitionButton(StrEnum):
     PREVIEW = "preview"
     SAVE = "save"
 
@@ -35,10 +35,10 @@ class DefinitionForm(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     definition: str = Field(max_length=LENGTH_MAX)
-    button: Button = Button.SAVE
+    button: DefinitionButton = DefinitionButton.SAVE
 
 
-class NewForm(DefinitionForm):
+class NewJobForm(DefinitionForm):
     name: str = Field(max_length=200)
 
 
@@ -46,7 +46,7 @@ class EditForm(DefinitionForm):
     version: int = Field(ge=0)
 
 
-class Difference(Model):
+class DefinitionDifference(Model):
     """A key that another person changed meanwhile: its value now, and the one that was to be stored."""
 
     key: str
@@ -62,8 +62,8 @@ class DefinitionView(Model):
     definition: str
     preview: JobOut | None = None
     next_times: list[Moment] = Field(default_factory=list)
-    faults: list[Fault] = Field(default_factory=list)
-    differences: list[Difference] = Field(default_factory=list)
+    faults: list[FormFault] = Field(default_factory=list)
+    differences: list[DefinitionDifference] = Field(default_factory=list)
 
 
 @screen.page("/jobs/-/new", right=Right.JOBS_WRITE, template=TEMPLATE)
@@ -72,11 +72,11 @@ def new_page(context: Page) -> DefinitionView:  # noqa: ARG001 - each page takes
 
 
 @screen.form("/jobs/-/new", right=Right.JOBS_WRITE)
-def create(context: Page, form: Annotated[NewForm, Form()]) -> Response:
+def create(context: Page, form: Annotated[NewJobForm, Form()]) -> Response:
     view = DefinitionView(name=form.name, version=None, definition=form.definition)
     try:
         body = parse_mapping(form.definition, name="definition")
-        if form.button is Button.PREVIEW:
+        if form.button is DefinitionButton.PREVIEW:
             return context.render(TEMPLATE, _previewed(context, view, body))
         context.application.jobs.create(form.name, body)
     except TsuzukiError as problem:
@@ -99,7 +99,7 @@ def edit(context: Page, name: JobName, form: Annotated[EditForm, Form()]) -> Res
     try:
         given = parse_mapping(form.definition, name="definition")
         body = with_secrets(given, stored, context.mask(stored))
-        if form.button is Button.PREVIEW:
+        if form.button is DefinitionButton.PREVIEW:
             return context.render(TEMPLATE, _previewed(context, view, body))
         context.application.jobs.edit(name, body, version=form.version)
     except VersionMismatch as problem:
@@ -131,7 +131,7 @@ def _outdated(context: PageContext, view: DefinitionView, problem: VersionMismat
     """What differs, against the version of now: to save again is to decide so."""
     version, _ = _stored(context, view.name)
     differences = [
-        Difference(
+        DefinitionDifference(
             key=key, now=context.mask({key: now})[key], wanted=context.mask({key: wanted})[key]
         )
         for key, now, wanted in problem.differences

@@ -25,7 +25,7 @@ JOBS_SHOWN = 25
 FAR = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-class Window(StrEnum):
+class JobsWindow(StrEnum):
     """The hours whose ends are counted."""
 
     DAY = "24h"
@@ -34,18 +34,18 @@ class Window(StrEnum):
 
     @property
     def hours(self) -> int:
-        return {Window.DAY: 24, Window.WEEK: 7 * 24, Window.MONTH: 30 * 24}[self]
+        return {JobsWindow.DAY: 24, JobsWindow.WEEK: 7 * 24, JobsWindow.MONTH: 30 * 24}[self]
 
 
-class Sort(StrEnum):
+class JobsSort(StrEnum):
     NAME = "name"
     NEXT = "next"
 
 
 class JobsQuery(JobQuery):
     limit: int = Field(JOBS_SHOWN, ge=1, le=LIMIT_MAX)
-    window: Window = Window.DAY
-    sort: Sort = Sort.NAME
+    window: JobsWindow = JobsWindow.DAY
+    sort: JobsSort = JobsSort.NAME
 
 
 class JobRow(Model):
@@ -71,7 +71,7 @@ def jobs_page(context: Page, query: Annotated[JobsQuery, Query()]) -> JobsView:
     either = query.model_copy(update={"enabled": None})
     matching = [view for view in context.application.jobs.find() if is_wanted(view, either)]
     wanted = [view for view in matching if is_wanted(view, query)]
-    position = _by_next if query.sort is Sort.NEXT else _by_name
+    position = _by_next if query.sort is JobsSort.NEXT else _by_name
     page = context.page(
         query.model_copy(update={"count": True}),
         find=lambda after, limit: after_position(wanted, after, limit, position),
@@ -98,7 +98,7 @@ def _by_next(view: JobView) -> str:
     return f"{(view.next_at or FAR).astimezone(UTC).isoformat()} {view.name}"
 
 
-def _rows(context: PageContext, views: list[JobView], window: Window) -> list[JobRow]:
+def _rows(context: PageContext, views: list[JobView], window: JobsWindow) -> list[JobRow]:
     stored = [view.job for view in views if view.job is not None]
     past = context.application.job_history.of_jobs(stored, limit=STRIP_RUNS)
     ids = [job.id for job in stored]

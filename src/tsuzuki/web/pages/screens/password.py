@@ -26,7 +26,7 @@ class PasswordView(Model):
     problem: Problem | None = None
 
 
-class PasswordForm(BaseModel):
+class OwnPasswordForm(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     current: Password = ""
@@ -47,7 +47,7 @@ def _own_name(context: PageContext) -> str | None:
 
 
 @screen.form("/password", right=Right.ACCESS_OWN)
-def change(context: Page, form: Annotated[PasswordForm, Form()]) -> Response:
+def change(context: Page, form: Annotated[OwnPasswordForm, Form()]) -> Response:
     name = _own_name(context)
     if name is None:
         raise Conflict("you are no user, and have no password", code="no_user")

@@ -27,7 +27,7 @@ _VARYING = re.compile(r"[0-9a-f]{8,}|\d+")
 """What differs from run to run without a meaning: numbers, times, ids."""
 
 
-class Difference(Model):
+class RunDifference(Model):
     """A key of arguments or result that the two do not share. `here` and `there` are null where it is missing."""
 
     section: str
@@ -48,7 +48,7 @@ class CompareView(Model):
 
     run: RunOut
     other: RunOut | None
-    differences: list[Difference]
+    differences: list[RunDifference]
     first_line: FirstDifference | None
 
 
@@ -93,12 +93,12 @@ def _last_good(context: PageContext, run: Run) -> Run | None:
         return None
 
 
-def _differences(section: str, here: Any, there: Any) -> list[Difference]:
+def _differences(section: str, here: Any, there: Any) -> list[RunDifference]:
     if not isinstance(here, dict) or not isinstance(there, dict):
         same = here == there
-        return [] if same else [Difference(section=section, key="", here=here, there=there)]
+        return [] if same else [RunDifference(section=section, key="", here=here, there=there)]
     return [
-        Difference(section=section, key=key, here=here.get(key), there=there.get(key))
+        RunDifference(section=section, key=key, here=here.get(key), there=there.get(key))
         for key in sorted({*here, *there})
         if here.get(key) != there.get(key)
     ]

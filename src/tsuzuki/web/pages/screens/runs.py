@@ -19,7 +19,7 @@ from tsuzuki.web.api.run_query import Id, RunConditions, RunQuery
 from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.paging import COUNT_MAX, Count, Found
+from tsuzuki.web.paging import COUNT_MAX, Count, SearchedRows
 from tsuzuki.web.problems import Problem
 
 screen = Screen()
@@ -29,7 +29,7 @@ REFUSED_NAMED = 20
 """The message travels in a cookie, which has room for no more; the number of all stands behind them."""
 
 
-class Window(StrEnum):
+class RunsWindow(StrEnum):
     """How far back the list goes, by the time at which a run was created."""
 
     HOUR = "1h"
@@ -44,15 +44,15 @@ class Window(StrEnum):
 
 
 _LENGTHS = {
-    Window.HOUR: timedelta(hours=1),
-    Window.DAY: timedelta(days=1),
-    Window.WEEK: timedelta(days=7),
-    Window.MONTH: timedelta(days=30),
+    RunsWindow.HOUR: timedelta(hours=1),
+    RunsWindow.DAY: timedelta(days=1),
+    RunsWindow.WEEK: timedelta(days=7),
+    RunsWindow.MONTH: timedelta(days=30),
 }
 
 
 class RunsQuery(RunQuery):
-    window: Window = Window.WEEK
+    window: RunsWindow = RunsWindow.WEEK
 
     def within(self, context: PageContext, **page: Any) -> RunFilter:
         """The filter, with the window unless a time was given."""
@@ -78,8 +78,8 @@ class RunsView(Model):
 def runs_page(context: Page, query: Annotated[RunsQuery, Query()]) -> RunsView:
     runs = context.application.runs
 
-    def find(after: Any, limit: int) -> Found[Run]:
-        return Found(*runs.search(query.within(context, before_id=after, limit=limit)))
+    def find(after: Any, limit: int) -> SearchedRows[Run]:
+        return SearchedRows(*runs.search(query.within(context, before_id=after, limit=limit)))
 
     try:
         page = context.page(
@@ -168,7 +168,7 @@ class MatchingForm(RunConditions):
     model_config = ConfigDict(extra="forbid")
 
     verb: BulkVerb
-    window: Window = Window.WEEK
+    window: RunsWindow = RunsWindow.WEEK
 
 
 @screen.form("/runs/matching", right=Right.RUNS_OPERATE)

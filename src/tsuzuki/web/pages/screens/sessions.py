@@ -32,7 +32,7 @@ class SessionsView(Model):
     others: int
 
 
-class SessionView(Model):
+class SessionPage(Model):
     session: SessionOut
 
 
@@ -64,10 +64,10 @@ def _others(context: PageContext) -> list[SessionOut]:
 @screen.page(
     "/sessions/{session_id:int}/end", right=Right.ACCESS_OWN, template="screens/session_end.html"
 )
-def confirm_end(context: Page, session_id: SessionId) -> SessionView:
+def confirm_end(context: Page, session_id: SessionId) -> SessionPage:
     for session in _find(context, every_user=manages(context.principal)):
         if session.id == session_id:
-            return SessionView(session=session)
+            return SessionPage(session=session)
     raise NotFound(f"there is no session {session_id}", code="session_not_found")
 
 

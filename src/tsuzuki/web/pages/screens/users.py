@@ -58,7 +58,7 @@ class UsersView(Model):
         return ROLES
 
 
-class UserView(Model):
+class UserPage(Model):
     """`is_self`: the viewer is this user, and changes the password with the current one."""
 
     user: UserOut
@@ -81,7 +81,7 @@ class RoleForm(BaseModel):
     role: Role
 
 
-class PasswordForm(BaseModel):
+class UserPasswordForm(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     password: Password = ""
@@ -115,16 +115,16 @@ def add(context: Page, form: Annotated[NewUserForm, Form()]) -> Response:
 
 
 @screen.page("/users/{name}", right=Right.ACCESS_MANAGE, template="screens/user.html")
-def user_page(context: Page, name: UserName) -> UserView:
+def user_page(context: Page, name: UserName) -> UserPage:
     return _user(context, name)
 
 
-def _user(context: PageContext, name: str, problem: Problem | None = None) -> UserView:
+def _user(context: PageContext, name: str, problem: Problem | None = None) -> UserPage:
     application, by = context.application, context.principal
     user = application.users.get(name, by=by)
     sessions = application.sessions.find(by=by, every_user=True)
     tokens = application.tokens.find(by=by)
-    return UserView(
+    return UserPage(
         user=user_out(user),
         sessions=[
             SessionOut(**view.as_dict(), is_current=view.id == by.session_id)
@@ -153,7 +153,9 @@ def set_role(context: Page, name: UserName, form: Annotated[RoleForm, Form()]) -
 
 
 @screen.form("/users/{name}/password", right=Right.ACCESS_MANAGE)
-def set_password(context: Page, name: UserName, form: Annotated[PasswordForm, Form()]) -> Response:
+def set_password(
+    context: Page, name: UserName, form: Annotated[UserPasswordForm, Form()]
+) -> Response:
     """Of another user; one's own is changed with the current one, at /password."""
     try:
         context.application.users.set_password(name, form.password, by=context.principal)
@@ -169,7 +171,7 @@ def _to(context: PageContext, name: str, text: str, **values: object) -> Respons
 @screen.page(
     "/users/{name}/disable", right=Right.ACCESS_MANAGE, template="screens/user_disable.html"
 )
-def confirm_disable(context: Page, name: UserName) -> UserView:
+def confirm_disable(context: Page, name: UserName) -> UserPage:
     return _user(context, name)
 
 
@@ -196,7 +198,7 @@ def enable(context: Page, name: UserName) -> Response:
     right=Right.ACCESS_MANAGE,
     template="screens/user_end_sessions.html",
 )
-def confirm_end_sessions(context: Page, name: UserName) -> UserView:
+def confirm_end_sessions(context: Page, name: UserName) -> UserPage:
     return _user(context, name)
 
 
@@ -212,7 +214,7 @@ def end_sessions(context: Page, name: UserName) -> Response:
 
 
 @screen.page("/users/{name}/remove", right=Right.ACCESS_MANAGE, template="screens/user_remove.html")
-def confirm_remove(context: Page, name: UserName) -> UserView:
+def confirm_remove(context: Page, name: UserName) -> UserPage:
     return _user(context, name)
 
 

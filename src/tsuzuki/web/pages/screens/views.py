@@ -70,14 +70,14 @@ def new_page(context: Page, query: Annotated[NewQuery, Query()]) -> NewView:  # 
     return NewView(name="", address=_local(query.address))
 
 
-class NewForm(NewQuery):
+class NewViewForm(NewQuery):
     model_config = ConfigDict(extra="forbid")
 
     name: Name
 
 
 @screen.form("/views/new", right=Right.ACCESS_OWN)
-def save(context: Page, form: Annotated[NewForm, Form()]) -> Response:
+def save(context: Page, form: Annotated[NewViewForm, Form()]) -> Response:
     address = _local(form.address)
     try:
         context.application.saved_views.save(form.name, address)
@@ -98,12 +98,12 @@ def confirm_delete(context: Page, query: Annotated[DeleteQuery, Query()]) -> Del
     return DeleteView(name=query.name, owner=query.owner)
 
 
-class DeleteForm(DeleteQuery):
+class DeleteViewForm(DeleteQuery):
     model_config = ConfigDict(extra="forbid")
 
 
 @screen.form("/views/delete", right=Right.ACCESS_OWN)
-def delete(context: Page, form: Annotated[DeleteForm, Form()]) -> Response:
+def delete(context: Page, form: Annotated[DeleteViewForm, Form()]) -> Response:
     """One's own; those of others need the right to manage access."""
     if form.owner != context.principal.actor:
         require(context.principal, Right.ACCESS_MANAGE)

@@ -6,7 +6,7 @@ import tree_sitter
 
 from tsuzuki.collectors.codeindex.answers.resolution.roles import child, named
 from tsuzuki.collectors.codeindex.answers.resolution.scoped_file import ScopedFile
-from tsuzuki.collectors.codeindex.answers.resolution.values import Instance, Named, Value
+from tsuzuki.collectors.codeindex.answers.resolution.values import Instance, NamedDefinition, Value
 from tsuzuki.collectors.codeindex.answers.symbol import CONTAINER_KINDS
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _called(resolver: "ScopeResolver", scoped: ScopedFile, node: tree_sitter.Nod
         bases = tuple(base for one in around for base in resolver.bases(one))
         return Instance(bases) if bases else None
     value = resolver.evaluate(scoped, callee)
-    if not isinstance(value, Named):
+    if not isinstance(value, NamedDefinition):
         return None
     first = value.symbols[0]
     if first.kind in _TYPES:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from tsuzuki.collectors.codeindex.answers.resolution.modules import go_package_name
 from tsuzuki.collectors.codeindex.answers.resolution.roles import named
 from tsuzuki.collectors.codeindex.answers.resolution.scoped_file import ScopedFile
-from tsuzuki.collectors.codeindex.answers.resolution.values import Module, Named, Value
+from tsuzuki.collectors.codeindex.answers.resolution.values import Module, NamedDefinition, Value
 from tsuzuki.collectors.codeindex.answers.symbol import Symbol
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def export(resolver: "ScopeResolver", module: str, name: str, family: str) -> Va
     if family == "python":
         return _of_python(resolver, scoped, module, name, symbols)
     if symbols or scoped is None:
-        return Named(symbols) if symbols else None
+        return NamedDefinition(symbols) if symbols else None
     return _default(resolver, scoped) if name == "default" else _of_script(resolver, scoped, name)
 
 
@@ -38,7 +38,7 @@ def _of_python(
     if scoped and (bound := scoped.at_top(name)):
         return resolver.of_bound(scoped, name, bound)
     if symbols:
-        return Named(symbols)
+        return NamedDefinition(symbols)
     if submodule := resolver.modules.submodule(module, name):
         return Module(submodule)
     return _from_wildcards(resolver, scoped, name) if scoped else None
@@ -150,7 +150,7 @@ def _of_package(resolver: "ScopeResolver", folder: str, name: str, from_path: st
         and one.kind != "module"
         and (_package_of(resolver, one.path) == inside if inside else _is_public(one))
     )
-    return Named(symbols) if symbols else None
+    return NamedDefinition(symbols) if symbols else None
 
 
 def _is_public(symbol: Symbol) -> bool:

@@ -7,8 +7,8 @@ import tree_sitter
 from tsuzuki.collectors.codeindex.answers.resolution.roles import (
     OTHER,
     USE,
+    BindingRole,
     Path,
-    Role,
     RoleKind,
     child,
     climb,
@@ -43,42 +43,42 @@ class GoRules:
     own_names: frozenset[str] = frozenset()
     class_types = frozenset({"type_spec", "type_alias"})
 
-    def role(self, syntax: Syntax, path: Path) -> Role:  # noqa: PLR0911 -- one return for each kind of node
+    def role(self, syntax: Syntax, path: Path) -> BindingRole:  # noqa: PLR0911 -- one return for each kind of node
         leaf, parent = path[-1], path[-2].node
         kind = parent.type
         if kind == "selector_expression" and leaf.field == "field":
-            return Role(RoleKind.MEMBER, receiver=named(parent, "operand"))
+            return BindingRole(RoleKind.MEMBER, receiver=named(parent, "operand"))
         if kind == "qualified_type" and leaf.field == "name":
-            return Role(RoleKind.MEMBER, receiver=named(parent, "package"))
+            return BindingRole(RoleKind.MEMBER, receiver=named(parent, "package"))
         if kind in _NAMED and leaf.field == "name":
             return self._binding(path)
         if kind in _PARAMETER and leaf.field == "name":
             owner = nearest(path, _FUNCTIONS)
-            return Role(RoleKind.BINDING, scope=owner.id if owner else 0)
+            return BindingRole(RoleKind.BINDING, scope=owner.id if owner else 0)
         if kind == "type_parameter_declaration" and leaf.field == "name":
             owner = nearest(path, _FUNCTIONS | {"type_spec"})
-            return Role(RoleKind.BINDING, scope=owner.id if owner else 0)
+            return BindingRole(RoleKind.BINDING, scope=owner.id if owner else 0)
         if kind == "import_spec":
             source = named(parent, "path")
             module = syntax.written(source).strip('"`') if source else ""
-            return Role(RoleKind.IMPORT, scope=path[0].node.id, module=module)
+            return BindingRole(RoleKind.IMPORT, scope=path[0].node.id, module=module)
         if kind in ("field_declaration", "method_declaration", "method_elem", "package_clause"):
             return OTHER if leaf.field == "name" or kind == "package_clause" else USE
         if kind == "literal_element" and path[-2].field == "key":
             return self._key(path)
         return self._target(path)
 
-    def _binding(self, path: Path) -> Role:
-        return Role(RoleKind.BINDING, scope=self.scopes(path)[0])
+    def _binding(self, path: Path) -> BindingRole:
+        return BindingRole(RoleKind.BINDING, scope=self.scopes(path)[0])
 
-    def _key(self, path: Path) -> Role:
+    def _key(self, path: Path) -> BindingRole:
         literal = nearest(path, frozenset({"composite_literal"}))
         kind = named(literal, "type") if literal else None
         if kind is not None and path[-4].node.start_byte != named_start(literal, "body"):
             kind = named(kind, "element") or named(kind, "value")
-        return Role(RoleKind.KEY, receiver=kind)
+        return BindingRole(RoleKind.KEY, receiver=kind)
 
-    def _target(self, path: Path) -> Role:
+    def _target(self, path: Path) -> BindingRole:
         at = climb(path, _LIST)
         outer, field = path[at].node, path[at + 1].field
         is_bound = (outer.type in _ASSIGNS and field == "left") or (

@@ -7,8 +7,8 @@ import tree_sitter
 from tsuzuki.collectors.codeindex.answers.resolution.roles import (
     OTHER,
     USE,
+    BindingRole,
     Path,
-    Role,
     RoleKind,
     child,
     climb,
@@ -109,24 +109,24 @@ class JavascriptRules:
         {"class_declaration", "abstract_class_declaration", "class", "interface_declaration"}
     )
 
-    def role(self, syntax: Syntax, path: Path) -> Role:  # noqa: PLR0911 -- one return for each kind of node
+    def role(self, syntax: Syntax, path: Path) -> BindingRole:  # noqa: PLR0911 -- one return for each kind of node
         leaf, parent = path[-1], path[-2].node
         kind = parent.type
         if kind in _MEMBERS and leaf.field == _MEMBERS[kind][0]:
-            return Role(RoleKind.MEMBER, receiver=named(parent, _MEMBERS[kind][1]))
+            return BindingRole(RoleKind.MEMBER, receiver=named(parent, _MEMBERS[kind][1]))
         if kind in _IMPORTS or kind == "export_specifier":
             return self._import(syntax, path)
         if kind in _NAMED and leaf.field == "name":
             return self._binding(path)
         if kind in ("function_expression", "generator_function", "class") and leaf.field == "name":
-            return Role(RoleKind.BINDING, scope=parent.id)
+            return BindingRole(RoleKind.BINDING, scope=parent.id)
         if kind == "type_parameter" and leaf.field == "name":
-            return Role(RoleKind.BINDING, scope=path[-4].node.id)
+            return BindingRole(RoleKind.BINDING, scope=path[-4].node.id)
         if kind in ("mapped_type_clause", "index_signature") and leaf.field == "name":
-            return Role(RoleKind.BINDING, scope=parent.id)
+            return BindingRole(RoleKind.BINDING, scope=parent.id)
         if kind == "infer_type":
             scope = nearest(path, frozenset({"conditional_type"}))
-            return Role(RoleKind.BINDING, scope=scope.id if scope else 0)
+            return BindingRole(RoleKind.BINDING, scope=scope.id if scope else 0)
         if kind in _KEYS and leaf.field != "value":
             is_key = leaf.node.type != "identifier" or kind != "pair"
             return OTHER if is_key else USE
@@ -134,10 +134,10 @@ class JavascriptRules:
             return OTHER
         return self._target(syntax, path)
 
-    def _binding(self, path: Path) -> Role:
-        return Role(RoleKind.BINDING, scope=self.scopes(path)[0])
+    def _binding(self, path: Path) -> BindingRole:
+        return BindingRole(RoleKind.BINDING, scope=self.scopes(path)[0])
 
-    def _target(self, syntax: Syntax, path: Path) -> Role:  # noqa: PLR0911 -- one return for each kind of node
+    def _target(self, syntax: Syntax, path: Path) -> BindingRole:  # noqa: PLR0911 -- one return for each kind of node
         at = len(path) - 2
         while at > 0 and path[at].node.type in _PATTERNS | _DEFAULTS:
             if path[at].node.type in _DEFAULTS and path[at + 1].field == "right":
@@ -147,31 +147,31 @@ class JavascriptRules:
         if outer.type == "variable_declarator" and field == "name":
             return self._declared_variable(syntax, path, at)
         if outer.type in _PARAMETER and field == "pattern":
-            return Role(RoleKind.BINDING, scope=path[at - 2].node.id)
+            return BindingRole(RoleKind.BINDING, scope=path[at - 2].node.id)
         if outer.type == "formal_parameters":
-            return Role(RoleKind.BINDING, scope=path[at - 1].node.id)
+            return BindingRole(RoleKind.BINDING, scope=path[at - 1].node.id)
         if outer.type in ("arrow_function", "catch_clause") and field == "parameter":
-            return Role(RoleKind.BINDING, scope=outer.id)
+            return BindingRole(RoleKind.BINDING, scope=outer.id)
         if outer.type == "for_in_statement" and field == "left" and named(outer, "kind"):
-            return Role(RoleKind.BINDING, scope=outer.id)
+            return BindingRole(RoleKind.BINDING, scope=outer.id)
         return USE
 
-    def _declared_variable(self, syntax: Syntax, path: Path, at: int) -> Role:
+    def _declared_variable(self, syntax: Syntax, path: Path, at: int) -> BindingRole:
         scope = self.scopes(path)[0]
         if path[at - 1].node.type == "variable_declaration":
             inner = nearest(path[:at], _FUNCTIONS | {"program"})
             scope = inner.id if inner else scope
         module = _required(syntax, named(path[at].node, "value"))
         if module is None:
-            return Role(RoleKind.BINDING, scope=scope)
+            return BindingRole(RoleKind.BINDING, scope=scope)
         if at == len(path) - 2:
-            return Role(RoleKind.IMPORT, scope=scope, module=module)
+            return BindingRole(RoleKind.IMPORT, scope=scope, module=module)
         pair = path[-2].node
         original = named(pair, "key") if pair.type == "pair_pattern" else path[-1].node
         name = syntax.written(original) if original else ""
-        return Role(RoleKind.IMPORT, scope=scope, module=module, original=name)
+        return BindingRole(RoleKind.IMPORT, scope=scope, module=module, original=name)
 
-    def _import(self, syntax: Syntax, path: Path) -> Role:
+    def _import(self, syntax: Syntax, path: Path) -> BindingRole:
         at = climb(path, _IMPORTS | {"named_imports", "export_clause", "export_specifier"})
         parent, statement = path[-2].node, path[at].node
         source = named(statement, "source") or named(parent, "source")
@@ -183,16 +183,16 @@ class JavascriptRules:
         module = syntax.written(source).strip("'\"`") if source else ""
         scope = self.scopes(path)[0]
         if parent.type in ("namespace_import", "import_require_clause"):
-            return Role(RoleKind.IMPORT, scope=scope, module=module)
+            return BindingRole(RoleKind.IMPORT, scope=scope, module=module)
         if parent.type == "import_clause":
-            return Role(RoleKind.IMPORT, scope=scope, module=module, original="default")
+            return BindingRole(RoleKind.IMPORT, scope=scope, module=module, original="default")
         original = named(parent, "name")
         name = syntax.written(original) if original else ""
         is_bound = parent.type == "import_specifier" and (
             path[-1].field == "alias" or named(parent, "alias") is None
         )
         kind = RoleKind.IMPORT if is_bound else RoleKind.IMPORTED
-        return Role(kind, scope=scope, module=module, original=name)
+        return BindingRole(kind, scope=scope, module=module, original=name)
 
     def scopes(self, path: Path) -> list[int]:
         return [

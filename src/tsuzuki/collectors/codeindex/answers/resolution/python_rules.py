@@ -7,8 +7,8 @@ import tree_sitter
 from tsuzuki.collectors.codeindex.answers.resolution.roles import (
     OTHER,
     USE,
+    BindingRole,
     Path,
-    Role,
     RoleKind,
     child,
     climb,
@@ -49,11 +49,11 @@ class PythonRules:
     own_names = frozenset({"self", "cls"})
     class_types = frozenset({"class_definition"})
 
-    def role(self, syntax: Syntax, path: Path) -> Role:  # noqa: PLR0911 -- one return for each kind of node
+    def role(self, syntax: Syntax, path: Path) -> BindingRole:  # noqa: PLR0911 -- one return for each kind of node
         leaf, parent = path[-1], path[-2].node
         kind = parent.type
         if kind == "attribute" and leaf.field == "attribute":
-            return Role(RoleKind.MEMBER, receiver=named(parent, "object"))
+            return BindingRole(RoleKind.MEMBER, receiver=named(parent, "object"))
         if kind in ("keyword_argument", "function_definition", "class_definition"):
             if leaf.field != "name":
                 return USE
@@ -63,22 +63,22 @@ class PythonRules:
         if kind in _OUTER or kind == "keyword_pattern":
             return OTHER
         if kind in ("named_expression", "type_parameter") and leaf.field != "value":
-            return Role(RoleKind.BINDING, scope=self._function_scope(path))
+            return BindingRole(RoleKind.BINDING, scope=self._function_scope(path))
         return self._target(path)
 
-    def _binding(self, path: Path) -> Role:
-        return Role(RoleKind.BINDING, scope=self.scopes(path)[0])
+    def _binding(self, path: Path) -> BindingRole:
+        return BindingRole(RoleKind.BINDING, scope=self.scopes(path)[0])
 
-    def _target(self, path: Path) -> Role:
+    def _target(self, path: Path) -> BindingRole:
         """Whether something is assigned to it."""
         if scope := self._parameter_of(path):
-            return Role(RoleKind.BINDING, scope=scope)
+            return BindingRole(RoleKind.BINDING, scope=scope)
         at = climb(path, _PATTERNS)
         outer, field = path[at].node, path[at + 1].field
         if outer.type in ("assignment", "augmented_assignment", "for_statement"):
             return self._binding(path) if field == "left" else USE
         if outer.type == "for_in_clause" and field == "left":
-            return Role(RoleKind.BINDING, scope=path[at - 1].node.id)
+            return BindingRole(RoleKind.BINDING, scope=path[at - 1].node.id)
         if outer.type == "as_pattern" and field == "alias":
             return self._binding(path)
         is_case = outer.type in ("as_pattern", "splat_pattern") and any(
@@ -95,7 +95,7 @@ class PythonRules:
             at = climb(path, _SPLATS, start=at - len(path))
         return path[at - 1].node.id if path[at].node.type in _PARAMETERS else 0
 
-    def _dotted(self, syntax: Syntax, path: Path) -> Role:
+    def _dotted(self, syntax: Syntax, path: Path) -> BindingRole:
         """A name in an import, or in a pattern of `match`."""
         at = climb(path, frozenset({"dotted_name", "aliased_import", "relative_import"}))
         statement = path[at].node
@@ -107,7 +107,7 @@ class PythonRules:
             return self._module(syntax, path, path[at + 1].node)
         return self._imported(syntax, path, at)
 
-    def _module(self, syntax: Syntax, path: Path, item: tree_sitter.Node) -> Role:
+    def _module(self, syntax: Syntax, path: Path, item: tree_sitter.Node) -> BindingRole:
         """`import a.b` binds `a`, `import a.b as c` binds `c`."""
         is_alias = path[-1].field == "alias"
         dotted = named(item, "name") if item.type == "aliased_import" else item
@@ -116,9 +116,9 @@ class PythonRules:
             return OTHER
         module = syntax.written(dotted)
         module = module if is_alias else module.partition(".")[0]
-        return Role(RoleKind.IMPORT, scope=self.scopes(path)[0], module=module)
+        return BindingRole(RoleKind.IMPORT, scope=self.scopes(path)[0], module=module)
 
-    def _imported(self, syntax: Syntax, path: Path, at: int) -> Role:
+    def _imported(self, syntax: Syntax, path: Path, at: int) -> BindingRole:
         """`from module import name` binds `name`, with `as other` it binds `other`."""
         item, scope = path[at + 1].node, self.scopes(path)[0]
         source = named(path[at].node, "module_name")
@@ -127,9 +127,9 @@ class PythonRules:
         name = syntax.written(original) if original else ""
         is_bound = item.type == "dotted_name" or path[-1].field == "alias"
         kind = RoleKind.IMPORT if is_bound else RoleKind.IMPORTED
-        return Role(kind, scope=scope, module=module, original=name)
+        return BindingRole(kind, scope=scope, module=module, original=name)
 
-    def _pattern(self, path: Path) -> Role:
+    def _pattern(self, path: Path) -> BindingRole:
         dotted, outer = path[-2].node, path[-3].node.type
         if dotted.named_child_count == 1:
             return self._binding(path) if outer == "case_pattern" else USE
@@ -137,7 +137,7 @@ class PythonRules:
             return USE
         first = child(dotted, 0)
         is_second = child(dotted, 1) == path[-1].node
-        return Role(RoleKind.MEMBER, receiver=first) if is_second else OTHER
+        return BindingRole(RoleKind.MEMBER, receiver=first) if is_second else OTHER
 
     def _function_scope(self, path: Path) -> int:
         """The scope that a `:=` binds in: not that of a comprehension."""

@@ -14,13 +14,18 @@ from tsuzuki.collectors.codeindex.answers.freshness import FreshFile
 from tsuzuki.collectors.codeindex.answers.resolution import exports
 from tsuzuki.collectors.codeindex.answers.resolution.evaluation import evaluated
 from tsuzuki.collectors.codeindex.answers.resolution.modules import Modules
-from tsuzuki.collectors.codeindex.answers.resolution.roles import Path, Role, RoleKind, nearest
+from tsuzuki.collectors.codeindex.answers.resolution.roles import (
+    BindingRole,
+    Path,
+    RoleKind,
+    nearest,
+)
 from tsuzuki.collectors.codeindex.answers.resolution.scoped_file import RULES, Bound, ScopedFile
 from tsuzuki.collectors.codeindex.answers.resolution.values import (
     Instance,
     Local,
     Module,
-    Named,
+    NamedDefinition,
     Value,
 )
 from tsuzuki.collectors.codeindex.answers.symbol import CONTAINER_KINDS, Site, Symbol, family_of
@@ -60,7 +65,9 @@ class ScopeResolver:
             return ()
         self._steps = 0
         value = self._value(scoped, site.name, path)
-        return value.symbols if isinstance(value, Named) and self._steps <= STEPS_MAX else ()
+        return (
+            value.symbols if isinstance(value, NamedDefinition) and self._steps <= STEPS_MAX else ()
+        )
 
     def definitions(self, name: str) -> list[Symbol]:
         """Every definition of a name in the tree."""
@@ -98,7 +105,9 @@ class ScopeResolver:
             case RoleKind.OTHER:
                 return None
 
-    def _behind_dot(self, scoped: ScopedFile, name: str, path: Path, role: Role) -> Value | None:
+    def _behind_dot(
+        self, scoped: ScopedFile, name: str, path: Path, role: BindingRole
+    ) -> Value | None:
         """A member; or the key of a literal, which is a field of its type, else an expression."""
         receiver = self.evaluate(scoped, role.receiver) if role.receiver else None
         found = self.member(receiver, name, scoped.family)
@@ -132,10 +141,10 @@ class ScopeResolver:
             values = {self._imported(scoped, role) for role in imports}
             return values.pop() if len(values) == 1 and len(imports) == len(bound) else None
         if symbols := scoped.symbols_at(name, bound):
-            return Named(symbols)
+            return NamedDefinition(symbols)
         return Local(scoped, tuple(bound)) if bound else None
 
-    def _imported(self, scoped: ScopedFile, role: Role) -> Value | None:
+    def _imported(self, scoped: ScopedFile, role: BindingRole) -> Value | None:
         module = self.modules.find(scoped.family, role.module, scoped.path)
         if module is None:
             return None
@@ -164,7 +173,7 @@ class ScopeResolver:
         match value:
             case Instance(symbols):
                 return symbols
-            case Named(symbols):
+            case NamedDefinition(symbols):
                 if symbols[0].kind in _TYPES:
                     return symbols
                 scoped = self.scoped(symbols[0].path)
@@ -194,7 +203,7 @@ class ScopeResolver:
         for owner in classes:
             found = tuple(one for one in self.definitions(name) if _is_member(one, owner))
             if found:
-                return Named(found)
+                return NamedDefinition(found)
         self._steps += 1
         if self._depth > DEPTH_MAX or self._steps > STEPS_MAX:
             return None

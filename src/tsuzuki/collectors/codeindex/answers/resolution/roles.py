@@ -7,9 +7,9 @@ from typing import Protocol
 
 import tree_sitter
 
-from tsuzuki.collectors.codeindex.extract import Step, Syntax
+from tsuzuki.collectors.codeindex.extract import Syntax, SyntaxStep
 
-Path = tuple[Step, ...]
+Path = tuple[SyntaxStep, ...]
 
 
 class RoleKind(Enum):
@@ -36,7 +36,7 @@ class RoleKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class BindingRole:
     kind: RoleKind
     scope: int = 0
     """Of a binding: the id of the node in which the name is visible."""
@@ -51,11 +51,11 @@ class Role:
     """Of an import: the name in that module; None for the module itself."""
 
 
-USE = Role(RoleKind.USE)
-OTHER = Role(RoleKind.OTHER)
+USE = BindingRole(RoleKind.USE)
+OTHER = BindingRole(RoleKind.OTHER)
 
 
-class Rules(Protocol):
+class BindingRules(Protocol):
     """How one family of languages binds names."""
 
     own_names: frozenset[str]
@@ -64,7 +64,7 @@ class Rules(Protocol):
     class_types: frozenset[str]
     """Nodes that define a class, a struct or the like."""
 
-    def role(self, syntax: Syntax, path: Path) -> Role: ...
+    def role(self, syntax: Syntax, path: Path) -> BindingRole: ...
 
     def scopes(self, path: Path) -> list[int]:
         """The ids of the nodes in which a name is looked up, the innermost first."""

@@ -7,11 +7,16 @@ from tsuzuki.collectors.codeindex.answers.freshness import FreshFile
 from tsuzuki.collectors.codeindex.answers.resolution.go_rules import GoRules
 from tsuzuki.collectors.codeindex.answers.resolution.javascript_rules import JavascriptRules
 from tsuzuki.collectors.codeindex.answers.resolution.python_rules import PythonRules
-from tsuzuki.collectors.codeindex.answers.resolution.roles import Path, Role, RoleKind, Rules
+from tsuzuki.collectors.codeindex.answers.resolution.roles import (
+    BindingRole,
+    BindingRules,
+    Path,
+    RoleKind,
+)
 from tsuzuki.collectors.codeindex.answers.symbol import Symbol
 from tsuzuki.collectors.codeindex.extract import Occurrence, Syntax
 
-RULES: dict[str, Rules] = {
+RULES: dict[str, BindingRules] = {
     "python": PythonRules(),
     "javascript": JavascriptRules(),
     "go": GoRules(),
@@ -25,7 +30,7 @@ class Bound(NamedTuple):
     """A place that binds a name."""
 
     occurrence: Occurrence
-    role: Role
+    role: BindingRole
 
 
 @dataclass
@@ -42,10 +47,10 @@ class ScopedFile:
         return self.file.path
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> BindingRules:
         return RULES[self.family]
 
-    def role(self, path: Path) -> Role:
+    def role(self, path: Path) -> BindingRole:
         return self.rules.role(self.syntax, path)
 
     def bound(self, name: str) -> list[Bound]:

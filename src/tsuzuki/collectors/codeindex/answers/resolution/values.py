@@ -7,7 +7,7 @@ from tsuzuki.collectors.codeindex.answers.symbol import Symbol
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedDefinition:
     """A definition of the tree. Several of one name in one place, such as overloads, count as one."""
 
     symbols: tuple[Symbol, ...]
@@ -35,4 +35,4 @@ class Local:
     bound: tuple[Bound, ...]
 
 
-Value = Named | Module | Instance | Local
+Value = NamedDefinition | Module | Instance | Local

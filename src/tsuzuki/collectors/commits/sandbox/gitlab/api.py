@@ -5,19 +5,26 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl
 
-from tsuzuki.sandbox.exchange import Application, Request, Response, Route, Router, json_response
+from tsuzuki.sandbox.exchange import (
+    Application,
+    Response,
+    Route,
+    Router,
+    StandInRequest,
+    json_response,
+)
 
 from . import entities, history
 from .error_responses import ErrorResponse, not_found, unauthorized
 from .paging import flag, keyset_headers, offset_headers, whole_number, window
-from .projects import Project, Projects
+from .projects import GitLabProject, Projects
 from .repository import GitFailed
 from .throttle import Throttle
 
 API = "/api/v4"
 PROJECT = f"{API}/projects/{{project}}"
 REPOSITORY = f"{PROJECT}/repository"
-ORDERS: dict[str, Callable[[Project], Any]] = {
+ORDERS: dict[str, Callable[[GitLabProject], Any]] = {
     "id": lambda project: project.number,
     "name": lambda project: project.name,
     "path": lambda project: project.path,
@@ -36,12 +43,12 @@ class GitLabApi:
         self._throttle = throttle
         self._router = Router(self._routes(), otherwise=_nothing_there)
 
-    def __call__(self, request: Request) -> Response:
+    def __call__(self, request: StandInRequest) -> Response:
         headers, turned_away = self._throttle.count()
         response = turned_away or self._respond(request)
         return replace(response, headers={**response.headers, **headers})
 
-    def _respond(self, request: Request) -> Response:
+    def _respond(self, request: StandInRequest) -> Response:
         try:
             if self._token not in _tokens(request):
                 raise unauthorized()
@@ -74,13 +81,13 @@ class GitLabApi:
     def _of_project(self, application: history.OfProject) -> Application:
         """A former path is answered by a redirect to the number, as GitLab does for reading."""
 
-        def find_and_respond(request: Request) -> Response:
+        def find_and_respond(request: StandInRequest) -> Response:
             reference = request.params["project"]
             if project := self.projects.find(reference):
                 return application(request, project)
             project = self.projects.moved(reference)
             if project is None:
-                raise not_found("Project")
+                raise not_found("GitLabProject")
             if request.method != "GET":
                 raise ErrorResponse(
                     405, {"message": "Non GET methods are not allowed for moved projects"}
@@ -89,7 +96,7 @@ class GitLabApi:
 
         return find_and_respond
 
-    def _list_projects(self, request: Request) -> Response:
+    def _list_projects(self, request: StandInRequest) -> Response:
         order = request.query.get("order_by", "created_at")
         is_keyset = request.query.get("pagination") == "keyset"
         if order not in ORDERS:
@@ -110,7 +117,7 @@ class GitLabApi:
         )
         return json_response([entity(p, request.base_url) for p in rows], headers=headers)
 
-    def _change_project(self, request: Request, project: Project) -> Response:
+    def _change_project(self, request: StandInRequest, project: GitLabProject) -> Response:
         """Rename it or give it another default branch, as a maintainer may."""
         changes = _changes(request)
         if default := changes.get("default_branch"):
@@ -124,7 +131,7 @@ class GitLabApi:
         return _show_project(request, project)
 
 
-def _changes(request: Request) -> dict[str, str]:
+def _changes(request: StandInRequest) -> dict[str, str]:
     """What a request for a change says: as JSON, as a form, or in its query."""
     if not request.body:
         return dict(request.query)
@@ -135,7 +142,7 @@ def _changes(request: Request) -> dict[str, str]:
     return said if isinstance(said, dict) else {}
 
 
-def _tokens(request: Request) -> set[str]:
+def _tokens(request: StandInRequest) -> set[str]:
     """Wherever GitLab takes one from."""
     bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
     given = (
@@ -147,22 +154,22 @@ def _tokens(request: Request) -> set[str]:
     return {token for token in given if token}
 
 
-def _nothing_there(_request: Request) -> Response:
+def _nothing_there(_request: StandInRequest) -> Response:
     return ErrorResponse(404, {"error": "404 Not Found"}).response()
 
 
-def _version(_request: Request) -> Response:
+def _version(_request: StandInRequest) -> Response:
     return json_response({"version": "18.5.0", "revision": "sandbox"})
 
 
-def _user(request: Request) -> Response:
+def _user(request: StandInRequest) -> Response:
     url = f"{request.base_url}/sandbox"
     return json_response(
         {"id": 1, "username": "sandbox", "name": "Sandbox", "state": "active", "web_url": url}
     )
 
 
-def _moved(request: Request, project: Project) -> ErrorResponse:
+def _moved(request: StandInRequest, project: GitLabProject) -> ErrorResponse:
     before = f"{API}/projects/"
     _, slash, rest = request.target.removeprefix(before).partition("/")
     location = f"{request.base_url}{before}{project.number}{slash}{rest}"
@@ -170,7 +177,7 @@ def _moved(request: Request, project: Project) -> ErrorResponse:
     return ErrorResponse(301, body, headers={"Location": location})
 
 
-def _is_listed(project: Project, request: Request) -> bool:
+def _is_listed(project: GitLabProject, request: StandInRequest) -> bool:
     archived = flag(request, "archived")
     after, before = whole_number(request, "id_after", 0), whole_number(request, "id_before", 2**63)
     return (
@@ -181,7 +188,11 @@ def _is_listed(project: Project, request: Request) -> bool:
 
 
 def _following_key(
-    request: Request, rows: Sequence[Project], found: Sequence[Project], *, descending: bool
+    request: StandInRequest,
+    rows: Sequence[GitLabProject],
+    found: Sequence[GitLabProject],
+    *,
+    descending: bool,
 ) -> dict[str, str]:
     if len(rows) == len(found):
         return {}
@@ -189,15 +200,15 @@ def _following_key(
     return keyset_headers(request, **{key: str(rows[-1].number)})
 
 
-def _show_project(request: Request, project: Project) -> Response:
+def _show_project(request: StandInRequest, project: GitLabProject) -> Response:
     return json_response(entities.full_project(project, request.base_url))
 
 
-def _archive(request: Request, project: Project) -> Response:
+def _archive(request: StandInRequest, project: GitLabProject) -> Response:
     project.archived = True
     return replace(_show_project(request, project), status=201)
 
 
-def _unarchive(request: Request, project: Project) -> Response:
+def _unarchive(request: StandInRequest, project: GitLabProject) -> Response:
     project.archived = False
     return replace(_show_project(request, project), status=201)

@@ -7,13 +7,13 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .repository_builder import Content, MovedFrom, Person, RepositoryBuilder
+from .repository_builder import Content, MovedFrom, RepositoryBuilder, Signature
 
 PEOPLE = (
-    Person.named("Aiko Mori", "aiko@example.org"),
-    Person.named("Ben Okafor", "ben@example.org"),
-    Person.named("Clara Lindqvist", "clara@example.org"),
-    Person.named("田中 大輔", "daisuke@example.jp"),
+    Signature.named("Aiko Mori", "aiko@example.org"),
+    Signature.named("Ben Okafor", "ben@example.org"),
+    Signature.named("Clara Lindqvist", "clara@example.org"),
+    Signature.named("田中 大輔", "daisuke@example.jp"),
 )
 FIRST_OF_2024 = 1_704_067_200
 HOUR = 3600

@@ -4,14 +4,14 @@ import time
 from typing import Any
 from urllib.parse import quote
 
-from .projects import Project
+from .projects import GitLabProject
 from .repository import Branch, GitCommit, Repository
 
 LONG_AGO = "2020-01-01T00:00:00.000Z"
 """A repository does not know when its project was made."""
 
 
-def simple_project(project: Project, base_url: str) -> dict[str, Any]:
+def simple_project(project: GitLabProject, base_url: str) -> dict[str, Any]:
     """What a list with `simple=true` holds of a project."""
     web_url = f"{base_url}/{project.path}"
     return {
@@ -38,7 +38,7 @@ def simple_project(project: Project, base_url: str) -> dict[str, Any]:
     }
 
 
-def full_project(project: Project, base_url: str) -> dict[str, Any]:
+def full_project(project: GitLabProject, base_url: str) -> dict[str, Any]:
     return {
         **simple_project(project, base_url),
         "empty_repo": project.repository.is_empty(),
@@ -48,7 +48,7 @@ def full_project(project: Project, base_url: str) -> dict[str, Any]:
     }
 
 
-def _namespace(project: Project, base_url: str) -> dict[str, Any]:
+def _namespace(project: GitLabProject, base_url: str) -> dict[str, Any]:
     name = project.namespace.rpartition("/")[2]
     return {
         "id": 1,
@@ -62,7 +62,7 @@ def _namespace(project: Project, base_url: str) -> dict[str, Any]:
     }
 
 
-def branch(found: Branch, head: GitCommit, project: Project, base_url: str) -> dict[str, Any]:
+def branch(found: Branch, head: GitCommit, project: GitLabProject, base_url: str) -> dict[str, Any]:
     return {
         "name": found.name,
         "commit": commit(head, project, base_url),
@@ -76,7 +76,7 @@ def branch(found: Branch, head: GitCommit, project: Project, base_url: str) -> d
     }
 
 
-def commit(found: GitCommit, project: Project, base_url: str) -> dict[str, Any]:
+def commit(found: GitCommit, project: GitLabProject, base_url: str) -> dict[str, Any]:
     """With `stats` if they were counted."""
     entity: dict[str, Any] = {
         "id": found.sha,
@@ -123,7 +123,7 @@ def moment(raw: str) -> str:
 
 def comparison(
     repository: Repository,
-    project: Project,
+    project: GitLabProject,
     base_url: str,
     *,
     start: str,

@@ -6,18 +6,18 @@ from datetime import datetime
 from hashlib import sha256
 from urllib.parse import parse_qsl
 
-from tsuzuki.sandbox.exchange import Request, Response, json_response
+from tsuzuki.sandbox.exchange import Response, StandInRequest, json_response
 
 from . import entities
 from .error_responses import ErrorResponse, not_found
 from .paging import flag, offset_headers, window
-from .projects import Project
-from .repository import Repository, Walk
+from .projects import GitLabProject
+from .repository import CommitWalk, Repository
 
-OfProject = Callable[[Request, Project], Response]
+OfProject = Callable[[StandInRequest, GitLabProject], Response]
 
 
-def list_branches(request: Request, project: Project) -> Response:
+def list_branches(request: StandInRequest, project: GitLabProject) -> Response:
     repository, text = project.repository, request.query.get("search", "")
     found = [branch for branch in repository.branches() if _is_meant(branch.name, text)]
     shown = window(request)
@@ -40,7 +40,7 @@ def _is_meant(name: str, text: str) -> bool:
     return text in name
 
 
-def show_branch(request: Request, project: Project) -> Response:
+def show_branch(request: StandInRequest, project: GitLabProject) -> Response:
     repository = project.repository
     branch = repository.branch(request.params["branch"])
     if branch is None:
@@ -49,7 +49,7 @@ def show_branch(request: Request, project: Project) -> Response:
     return json_response(entities.branch(branch, head, project, request.base_url))
 
 
-def list_commits(request: Request, project: Project) -> Response:
+def list_commits(request: StandInRequest, project: GitLabProject) -> Response:
     repository, shown = project.repository, window(request)
     walk = _walk(request, repository)
     shas = repository.listing(walk) if walk else []
@@ -59,7 +59,7 @@ def list_commits(request: Request, project: Project) -> Response:
     return json_response(body, headers=headers)
 
 
-def _walk(request: Request, repository: Repository) -> Walk | None:
+def _walk(request: StandInRequest, repository: Repository) -> CommitWalk | None:
     """What `ref_name` and the filters ask for; None if a name in it is not known."""
     options = [
         f"--{name}={_moment(request, name)}" for name in ("since", "until") if name in request.query
@@ -72,9 +72,9 @@ def _walk(request: Request, repository: Repository) -> Walk | None:
         options.append(f"--author={author}")
     path = request.query.get("path")
     if flag(request, "all"):
-        return Walk(revisions=["--all"], options=options, path=path)
+        return CommitWalk(revisions=["--all"], options=options, path=path)
     revisions = _revisions(request.query.get("ref_name") or "HEAD", repository)
-    return Walk(revisions=revisions, options=options, path=path) if revisions else None
+    return CommitWalk(revisions=revisions, options=options, path=path) if revisions else None
 
 
 def _revisions(name: str, repository: Repository) -> list[str]:
@@ -93,14 +93,14 @@ def _revisions(name: str, repository: Repository) -> list[str]:
     return [end, start, f"^{base}"] if base else [end, start]
 
 
-def _moment(request: Request, name: str) -> str:
+def _moment(request: StandInRequest, name: str) -> str:
     try:
         return datetime.fromisoformat(request.query[name]).isoformat()
     except ValueError:
         raise ErrorResponse(400, {"error": f"{name} is invalid"}) from None
 
 
-def show_commit(request: Request, project: Project) -> Response:
+def show_commit(request: StandInRequest, project: GitLabProject) -> Response:
     repository = project.repository
     sha = _known(repository, request.params["sha"])
     if sha is None:
@@ -111,7 +111,7 @@ def show_commit(request: Request, project: Project) -> Response:
     return json_response({**entities.commit(found, project, request.base_url), **beside})
 
 
-def show_file(request: Request, project: Project) -> Response:
+def show_file(request: StandInRequest, project: GitLabProject) -> Response:
     """A file of a commit, its content in base64."""
     repository, path = project.repository, request.params["path"]
     if "ref" not in request.query:
@@ -140,7 +140,7 @@ def show_file(request: Request, project: Project) -> Response:
     )
 
 
-def compare(request: Request, project: Project) -> Response:
+def compare(request: StandInRequest, project: GitLabProject) -> Response:
     repository = project.repository
     for name in ("from", "to"):
         if name not in request.query:
@@ -148,7 +148,7 @@ def compare(request: Request, project: Project) -> Response:
     start, end = (_known(repository, request.query[name]) for name in ("from", "to"))
     if start is None or end is None:
         raise not_found("Ref")
-    shas = repository.listing(Walk(revisions=[end, f"^{start}"]))
+    shas = repository.listing(CommitWalk(revisions=[end, f"^{start}"]))
     if not flag(request, "straight"):
         start = repository.merge_base([start, end]) or start
     return json_response(
@@ -156,7 +156,7 @@ def compare(request: Request, project: Project) -> Response:
     )
 
 
-def merge_base(request: Request, project: Project) -> Response:
+def merge_base(request: StandInRequest, project: GitLabProject) -> Response:
     repository = project.repository
     pairs = parse_qsl(request.query_text)
     names = [part for name, text in pairs if name in ("refs", "refs[]") for part in text.split(",")]

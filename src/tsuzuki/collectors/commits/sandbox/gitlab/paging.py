@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import parse_qsl, urlencode
 
-from tsuzuki.sandbox.exchange import Request
+from tsuzuki.sandbox.exchange import StandInRequest
 
 from .error_responses import ErrorResponse
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window:
+class PageWindow:
     """The page a request asks for."""
 
     page: int
@@ -29,16 +29,16 @@ class Window:
         return rows[start : start + self.per_page]
 
 
-def window(request: Request) -> Window:
+def window(request: StandInRequest) -> PageWindow:
     page, per_page = whole_number(request, "page", 1), whole_number(request, "per_page", PER_PAGE)
     if page < 1:
         raise ErrorResponse(400, {"error": "page does not have a valid value"})
     if per_page < 1:
         raise ErrorResponse(400, {"error": "per_page does not have a valid value"})
-    return Window(page=page, per_page=min(per_page, PER_PAGE_MAX))
+    return PageWindow(page=page, per_page=min(per_page, PER_PAGE_MAX))
 
 
-def whole_number(request: Request, name: str, default: int) -> int:
+def whole_number(request: StandInRequest, name: str, default: int) -> int:
     text = request.query.get(name)
     if text is None:
         return default
@@ -47,7 +47,7 @@ def whole_number(request: Request, name: str, default: int) -> int:
     return int(text)
 
 
-def flag(request: Request, name: str) -> bool | None:
+def flag(request: StandInRequest, name: str) -> bool | None:
     """True, false, or None if it was not given."""
     text = request.query.get(name)
     if text is None:
@@ -58,7 +58,7 @@ def flag(request: Request, name: str) -> bool | None:
 
 
 def offset_headers(
-    request: Request, shown: Window, *, length: int, with_totals: bool
+    request: StandInRequest, shown: PageWindow, *, length: int, with_totals: bool
 ) -> dict[str, str]:
     """The headers of a page by number, in a list of `length` rows; commits come without totals."""
     pages = -(-length // shown.per_page)
@@ -83,12 +83,12 @@ def offset_headers(
     return headers
 
 
-def keyset_headers(request: Request, **key: str) -> dict[str, str]:
+def keyset_headers(request: StandInRequest, **key: str) -> dict[str, str]:
     """The link to the page behind this key; no key, no further page."""
     return {"Link": f'<{_link(request, **key)}>; rel="next"'} if key else {}
 
 
-def _link(request: Request, **changes: str) -> str:
+def _link(request: StandInRequest, **changes: str) -> str:
     pairs = parse_qsl(request.query_text, keep_blank_values=True)
     kept = [(name, value) for name, value in pairs if name not in changes]
     return f"{request.base_url}{request.path}?{urlencode([*kept, *changes.items()])}"

@@ -15,7 +15,7 @@ LONELY_NAMESPACE = "sandbox"
 
 
 @dataclass
-class Project:
+class GitLabProject:
     """A repository under the path by which clients know it today."""
 
     number: int
@@ -43,7 +43,7 @@ class Projects:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._lock = threading.Lock()
-        self._projects: dict[int, Project] = {}
+        self._projects: dict[int, GitLabProject] = {}
         self._folders: set[Path] = set()
         self.look()
 
@@ -63,15 +63,17 @@ class Projects:
         number = zlib.crc32(path.encode()) & 0x7FFF_FFFF
         while number in self._projects or number == 0:
             number += 1
-        self._projects[number] = Project(number=number, path=path, repository=Repository(folder))
+        self._projects[number] = GitLabProject(
+            number=number, path=path, repository=Repository(folder)
+        )
         self._folders.add(folder)
 
-    def all(self) -> list[Project]:
+    def all(self) -> list[GitLabProject]:
         self.look()
         with self._lock:
             return list(self._projects.values())
 
-    def find(self, reference: str) -> Project | None:
+    def find(self, reference: str) -> GitLabProject | None:
         """By number or by path of today."""
         found = self._find(reference)
         if found is None:
@@ -79,18 +81,18 @@ class Projects:
             found = self._find(reference)
         return found
 
-    def moved(self, reference: str) -> Project | None:
+    def moved(self, reference: str) -> GitLabProject | None:
         """The project that had this path before."""
         with self._lock:
             return next((p for p in self._projects.values() if reference in p.former_paths), None)
 
-    def rename(self, project: Project, path: str) -> None:
+    def rename(self, project: GitLabProject, path: str) -> None:
         with self._lock:
             project.former_paths.add(project.path)
             project.former_paths.discard(path)
             project.path = path
 
-    def _find(self, reference: str) -> Project | None:
+    def _find(self, reference: str) -> GitLabProject | None:
         with self._lock:
             if reference.isdecimal():
                 return self._projects.get(int(reference))

@@ -70,7 +70,7 @@ class Branch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Walk:
+class CommitWalk:
     """Which commits a listing holds, and in which order."""
 
     revisions: Sequence[str]
@@ -153,7 +153,7 @@ class Repository:
     def merge_base(self, shas: Sequence[str]) -> str | None:
         return self._line("merge-base", *shas)
 
-    def listing(self, walk: Walk) -> list[str]:
+    def listing(self, walk: CommitWalk) -> list[str]:
         """The ids of a walk; nothing if one of its ends is not there, which is what GitLab says."""
         if not walk.is_fixed:
             return self._walk(walk)
@@ -165,7 +165,7 @@ class Repository:
                 self._lists.put(key, found)
         return found
 
-    def _walk(self, walk: Walk) -> list[str]:
+    def _walk(self, walk: CommitWalk) -> list[str]:
         paths = ["--", walk.path] if walk.path else ["--"]
         try:
             text = self.git("rev-list", *walk.options, *walk.revisions, *paths)

@@ -30,18 +30,18 @@ Content = bytes | MovedFrom | Submodule | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Person:
+class Signature:
     name: bytes
     email: bytes
     encoding: str | None = None
     """Said in the commit; None for UTF-8, and for those who do not say what they write."""
 
     @classmethod
-    def named(cls, name: str, email: str) -> "Person":
+    def named(cls, name: str, email: str) -> "Signature":
         return cls(name=name.encode(), email=email.encode())
 
 
-AUTHOR = Person.named("Aiko Mori", "aiko@example.org")
+AUTHOR = Signature.named("Aiko Mori", "aiko@example.org")
 
 
 @dataclass
@@ -65,7 +65,7 @@ class RepositoryBuilder:
         files: Mapping[str, Content] | None = None,
         *,
         parents: Sequence[int | str] | None = None,
-        author: Person = AUTHOR,
+        author: Signature = AUTHOR,
         at: int = 1_700_000_000,
         offset: str = "+0000",
         message: str = "Change",

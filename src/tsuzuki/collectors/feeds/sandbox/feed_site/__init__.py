@@ -17,35 +17,35 @@ as for every stand-in (slow, cut, reset), and `/_sandbox` has routes that change
 from .content import (
     ASSIGNED,
     Article,
+    ArticlePage,
     Charset,
     Enclosure,
     Feed,
     File,
     Format,
     Later,
-    Media,
-    Page,
+    MediaContent,
 )
 from .damage import Damage
-from .delivery import Compression, Conditional, DateKind, Delivery, EtagKind
+from .delivery import Compression, Conditional, DateKind, EtagKind, FeedDelivery
 from .site import FeedSite
 
 __all__ = [
     "ASSIGNED",
     "Article",
+    "ArticlePage",
     "Charset",
     "Compression",
     "Conditional",
     "Damage",
     "DateKind",
-    "Delivery",
     "Enclosure",
     "EtagKind",
     "Feed",
+    "FeedDelivery",
     "FeedSite",
     "File",
     "Format",
     "Later",
-    "Media",
-    "Page",
+    "MediaContent",
 ]

@@ -15,7 +15,7 @@ from typing import Any, Final
 from tsuzuki.sandbox.exchange import Stream
 
 from .damage import Damage
-from .delivery import Delivery
+from .delivery import FeedDelivery
 
 ASSIGNED: Final = "(assigned)"
 
@@ -66,7 +66,7 @@ class File:
     label: str = ""
     """The text of the link to it."""
 
-    delivery: Delivery = field(default_factory=Delivery)
+    delivery: FeedDelivery = field(default_factory=FeedDelivery)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class Enclosure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Media:
+class MediaContent:
     """A `media:content` with its texts; the description is what serves as alt text."""
 
     url: str
@@ -95,7 +95,7 @@ class Later:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Page:
+class ArticlePage:
     """How the page of an article is made and sent."""
 
     charset: Charset = UTF8
@@ -109,7 +109,7 @@ class Page:
     body: bytes | Stream | None = None
     """Sent instead of the page made of the article."""
 
-    delivery: Delivery = field(default_factory=Delivery)
+    delivery: FeedDelivery = field(default_factory=FeedDelivery)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,9 +135,9 @@ class Article:
     authors: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     enclosures: tuple[Enclosure, ...] = ()
-    media: tuple[Media, ...] = ()
+    media: tuple[MediaContent, ...] = ()
     attachments: tuple[File, ...] = ()
-    page: Page = field(default_factory=Page)
+    page: ArticlePage = field(default_factory=ArticlePage)
     later: Later | None = None
 
     def __post_init__(self) -> None:
@@ -169,7 +169,7 @@ class Feed:
     link_base: str = "{base}"
     """What assigned links start with: another host, scheme or `www`."""
 
-    delivery: Delivery = field(default_factory=Delivery)
+    delivery: FeedDelivery = field(default_factory=FeedDelivery)
 
     def __post_init__(self) -> None:
         _check_path(self.path)

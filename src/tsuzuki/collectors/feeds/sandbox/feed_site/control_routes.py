@@ -21,22 +21,26 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from tsuzuki.sandbox.control import PREFIX
-from tsuzuki.sandbox.exchange import Application, Request, Response, Route, json_response
+from tsuzuki.sandbox.exchange import Application, Response, Route, StandInRequest, json_response
 
-from .content import ASSIGNED, Article, Charset, Enclosure, Feed, Format, Media, Page
+from .content import ASSIGNED, Article, ArticlePage, Charset, Enclosure, Feed, Format, MediaContent
 from .damage import Damage
-from .delivery import Compression, Conditional, DateKind, Delivery, EtagKind
+from .delivery import Compression, Conditional, DateKind, EtagKind, FeedDelivery
 
 if TYPE_CHECKING:
     from .site import FeedSite
 
-PARTS: Final[Mapping[str, type]] = {"delivery": Delivery, "page": Page, "charset": Charset}
+PARTS: Final[Mapping[str, type]] = {
+    "delivery": FeedDelivery,
+    "page": ArticlePage,
+    "charset": Charset,
+}
 LISTS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "authors": str,
     "categories": str,
     "damages": Damage,
     "enclosures": lambda given: Enclosure(**_values(Enclosure, given)),
-    "media": lambda given: Media(**_values(Media, given)),
+    "media": lambda given: MediaContent(**_values(MediaContent, given)),
 }
 CHOICES: Final[Mapping[str, type[StrEnum]]] = {
     "format": Format,
@@ -49,39 +53,39 @@ NOT_OVER_HTTP: Final = {"attachments", "later"}
 
 
 def control_routes(site: "FeedSite") -> list[Route]:
-    def add_feed(request: Request) -> Response:
+    def add_feed(request: StandInRequest) -> Response:
         feed = site.add_feed(Feed(**_values(Feed, request.json())))
         return json_response(_feed_row(site, feed), status=201)
 
-    def edit_feed(request: Request) -> Response:
+    def edit_feed(request: StandInRequest) -> Response:
         given = _object(request.json())
         changes = _values(Feed, given)
         feed = site.edit_feed(_text(given, "path"), **changes)
         return json_response(_feed_row(site, feed))
 
-    def add_article(request: Request) -> Response:
+    def add_article(request: StandInRequest) -> Response:
         given = _object(request.json())
         feed = _text(given, "feed")
         del given["feed"]
         article = site.add_article(feed, Article(**_values(Article, given)))
         return json_response(_article_row(article), status=201)
 
-    def edit_article(request: Request) -> Response:
+    def edit_article(request: StandInRequest) -> Response:
         changes = _values(Article, request.json())
         return json_response(_article_row(site.edit_article(request.params["name"], **changes)))
 
-    def remove_article(request: Request) -> Response:
+    def remove_article(request: StandInRequest) -> Response:
         site.remove_article(request.params["name"])
         return Response(status=204)
 
-    def move_article(request: Request) -> Response:
+    def move_article(request: StandInRequest) -> Response:
         given = _object(request.json())
         moved = site.move_article(
             request.params["name"], _text(given, "path"), status=_status(given)
         )
         return json_response(_article_row(moved))
 
-    def add_redirect(request: Request) -> Response:
+    def add_redirect(request: StandInRequest) -> Response:
         given = _object(request.json())
         path, location = _text(given, "path"), _text(given, "location")
         site.add_redirect(path, location, status=_status(given))
@@ -102,7 +106,7 @@ def control_routes(site: "FeedSite") -> list[Route]:
 def _checked(application: Application) -> Application:
     """Bad input changes nothing and is told."""
 
-    def checked(request: Request) -> Response:
+    def checked(request: StandInRequest) -> Response:
         try:
             return application(request)
         except KeyError as missing:

@@ -1,6 +1,6 @@
 """How one body is sent: status, validators, conditional requests, compression, speed.
 
-The default is a server that does everything right (RFC 9110). Each field of `Delivery` makes it one of the
+The default is a server that does everything right (RFC 9110). Each field of `FeedDelivery` makes it one of the
 servers that do not. Dates come from the site, never from a clock.
 """
 
@@ -16,7 +16,7 @@ from fnmatch import fnmatch
 from functools import cached_property
 from http import HTTPStatus
 
-from tsuzuki.sandbox.exchange import Request, Response, Stream
+from tsuzuki.sandbox.exchange import Response, StandInRequest, Stream
 
 FROZEN_ETAG = '"frozen"'
 ERROR_PAGE = (
@@ -71,7 +71,7 @@ class Compression(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Delivery:
+class FeedDelivery:
     status: int = 200
     location: str | None = None
     """Where a redirect leads: any text; `{base}` is the site. Needs a status such as 301."""
@@ -119,10 +119,10 @@ class Content:
         return hashlib.sha256(self.body).hexdigest()[:20] if isinstance(self.body, bytes) else ""
 
 
-def deliver(request: Request, content: Content, delivery: Delivery) -> Response:
+def deliver(request: StandInRequest, content: Content, delivery: FeedDelivery) -> Response:
     for name, pattern in delivery.required.items():
         if not fnmatch(request.headers.get(name, ""), pattern):
-            return _error(request, 403, Delivery())
+            return _error(request, 403, FeedDelivery())
     if delivery.status != HTTPStatus.OK:
         return _error(request, delivery.status, delivery)
     if delivery.body is not None:
@@ -137,7 +137,7 @@ def deliver(request: Request, content: Content, delivery: Delivery) -> Response:
 
 
 def _whole(
-    request: Request, content: Content, delivery: Delivery, headers: dict[str, str]
+    request: StandInRequest, content: Content, delivery: FeedDelivery, headers: dict[str, str]
 ) -> Response:
     kind = content.content_type if delivery.content_type is None else delivery.content_type
     if isinstance(content.body, Stream):
@@ -158,7 +158,7 @@ def _whole(
     return Response(stream=stream, content_type=kind, headers=headers)
 
 
-def _error(request: Request, status: int, delivery: Delivery) -> Response:
+def _error(request: StandInRequest, status: int, delivery: FeedDelivery) -> Response:
     """Any answer but the content: a redirect, a refusal, a failure."""
     headers = dict(delivery.headers)
     if delivery.location is not None:
@@ -174,7 +174,7 @@ def _error(request: Request, status: int, delivery: Delivery) -> Response:
     return Response(status=status, body=body, content_type=kind, headers=headers)
 
 
-def _validators(content: Content, delivery: Delivery) -> dict[str, str]:
+def _validators(content: Content, delivery: FeedDelivery) -> dict[str, str]:
     found = {}
     match delivery.etag:
         case EtagKind.FROZEN:
@@ -192,7 +192,7 @@ def _validators(content: Content, delivery: Delivery) -> dict[str, str]:
 
 
 def _is_unmodified(
-    request: Request, content: Content, delivery: Delivery, validators: Mapping[str, str]
+    request: StandInRequest, content: Content, delivery: FeedDelivery, validators: Mapping[str, str]
 ) -> bool:
     """If-None-Match decides where it is sent and looked at, and If-Modified-Since otherwise."""
     etags = request.headers.get("If-None-Match")

@@ -11,7 +11,7 @@ from typing import Final
 
 from tsuzuki.sandbox.stand_in_kind import StandInContext
 
-from .content import Article, Enclosure, Feed, File, Format, Later, Media
+from .content import Article, Enclosure, Feed, File, Format, Later, MediaContent
 from .pdf import pdf
 from .site import FeedSite
 from .traps import add_traps
@@ -193,7 +193,7 @@ def _bridge() -> Article:
         attachments=(File(path=path, body=report, label="The bridge in figures (PDF)"),),
         enclosures=(Enclosure(url=f"{{base}}{path}", length=len(report)),),
         media=(
-            Media(
+            MediaContent(
                 url="{base}/images/bridge.png",
                 title="The bridge",
                 description="A white bridge with a tram, seen from the river.",

@@ -6,7 +6,7 @@ from email.utils import format_datetime
 from html import escape
 from typing import Final
 
-from .content import ASSIGNED, Article, Enclosure, Feed, Format, Media
+from .content import ASSIGNED, Article, Enclosure, Feed, Format, MediaContent
 from .damage import damage
 
 NAMESPACES: Final = (
@@ -133,7 +133,7 @@ def _atom_enclosure(one: Enclosure) -> str:
     return _empty("link", {"rel": "enclosure", **fields})
 
 
-def _media(one: Media) -> str:
+def _media(one: MediaContent) -> str:
     texts = _element("media:title", one.title) + _element("media:description", one.description)
     return f"<media:content{_attributes({'url': one.url, 'type': one.content_type})}>{texts}</media:content>\n"
 

@@ -14,17 +14,17 @@ from itertools import count
 from typing import Any, Final
 from urllib.parse import unquote
 
-from tsuzuki.sandbox.exchange import Request, Response, Stream
+from tsuzuki.sandbox.exchange import Response, StandInRequest, Stream
 from tsuzuki.sandbox.server import StandIn
 
 from .content import ASSIGNED, Article, Feed, File
 from .control_routes import control_routes
-from .delivery import Content, Delivery, deliver
+from .delivery import Content, FeedDelivery, deliver
 from .feed_documents import feed_content_type, feed_document
 from .pages import article_page, page_content_type
 
 START: Final = datetime(2026, 4, 1, tzinfo=UTC)
-NOTHING: Final = File(path="", body=b"", delivery=Delivery(status=404))
+NOTHING: Final = File(path="", body=b"", delivery=FeedDelivery(status=404))
 
 
 @dataclass
@@ -170,7 +170,7 @@ class FeedSite:
             for listing in self._feeds.values():
                 if kept.article.name in listing.names:
                     self.unlist_article(listing.feed, kept.article)
-            page = replace(kept.article.page, delivery=Delivery(status=status))
+            page = replace(kept.article.page, delivery=FeedDelivery(status=status))
             self.edit_article(kept.article, page=page)
 
     def add_file(self, file: File) -> File:
@@ -182,7 +182,7 @@ class FeedSite:
     def add_redirect(self, path: str, location: str, *, status: int = 301) -> None:
         """Redirect to a path of the site, or to any other address."""
         self.add_file(
-            File(path=path, body=b"", delivery=Delivery(status=status, location=location))
+            File(path=path, body=b"", delivery=FeedDelivery(status=status, location=location))
         )
 
     def page_requests(self, article: Article | str) -> int:
@@ -199,7 +199,7 @@ class FeedSite:
         """A server of this site, with routes under `/_sandbox` to change it; not started yet."""
         return StandIn(self, port=port, tls=tls)
 
-    def __call__(self, request: Request) -> Response:
+    def __call__(self, request: StandInRequest) -> Response:
         if request.method not in ("GET", "HEAD"):
             return Response(status=405, headers={"Allow": "GET, HEAD"}, content_type="text/plain")
         with self._lock:
@@ -209,7 +209,7 @@ class FeedSite:
             return response
         return replace(response, stream=self._counted(request.path, response.stream))
 
-    def _find(self, request: Request) -> tuple[Content, Delivery]:
+    def _find(self, request: StandInRequest) -> tuple[Content, FeedDelivery]:
         """What is at the path. A page is also found with a slash at its end."""
         path = unquote(request.path)
         if path in self._feeds:
@@ -221,7 +221,7 @@ class FeedSite:
         content = Content(body=file.body, content_type=file.content_type, changed_at=changed_at)
         return content, file.delivery
 
-    def _feed_content(self, kept: _KeptFeed, base: str) -> tuple[Content, Delivery]:
+    def _feed_content(self, kept: _KeptFeed, base: str) -> tuple[Content, FeedDelivery]:
         if base not in kept.made:
             names = list(kept.names)
             if kept.feed.articles_max is not None:
@@ -236,7 +236,7 @@ class FeedSite:
             )
         return kept.made[base], kept.feed.delivery
 
-    def _page_content(self, kept: _KeptArticle, base: str) -> tuple[Content, Delivery]:
+    def _page_content(self, kept: _KeptArticle, base: str) -> tuple[Content, FeedDelivery]:
         later = kept.article.later
         if later is not None and kept.page_requests >= later.after_requests:
             self.edit_article(kept.article, **{"later": None, **later.changes})

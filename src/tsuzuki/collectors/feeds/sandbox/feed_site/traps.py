@@ -23,14 +23,14 @@ from .content import (
     UTF8_BOM,
     UTF16,
     Article,
+    ArticlePage,
     Charset,
     Feed,
     File,
     Format,
-    Page,
 )
 from .damage import Damage
-from .delivery import Compression, Conditional, DateKind, Delivery, EtagKind
+from .delivery import Compression, Conditional, DateKind, EtagKind, FeedDelivery
 from .pdf import (
     bomb_pdf,
     broken_pdf,
@@ -83,7 +83,7 @@ class Trap:
 
 
 def _sent(items: int = 2, **delivery: Any) -> Trap:
-    return Trap(items=items, is_feed=items > 0, feed={"delivery": Delivery(**delivery)})
+    return Trap(items=items, is_feed=items > 0, feed={"delivery": FeedDelivery(**delivery)})
 
 
 def _written(charset: Charset, title: str = "川に橋") -> Trap:
@@ -179,38 +179,38 @@ ARTICLES: Final = (
     Article(title="The tram timetable", text="Trams run every ten minutes.", categories=("tram",)),
 )
 
-PAGE_TRAPS: Final[Mapping[str, Callable[[], Page]]] = {
-    "page_missing": lambda: Page(delivery=Delivery(status=404)),
-    "page_gone": lambda: Page(delivery=Delivery(status=410)),
-    "page_failing": lambda: Page(delivery=Delivery(status=500)),
-    "page_of_sign_in": lambda: Page(delivery=Delivery(body=LOGIN_PAGE)),
-    "page_empty": lambda: Page(delivery=Delivery(body=b"")),
-    "page_huge": lambda: Page(body=huge_page()),
-    "page_endless": lambda: Page(body=huge_page(None)),
-    "page_gzip_bomb": lambda: Page(
-        body=gzip_bomb(), delivery=Delivery(headers={"Content-Encoding": "gzip"})
+PAGE_TRAPS: Final[Mapping[str, Callable[[], ArticlePage]]] = {
+    "page_missing": lambda: ArticlePage(delivery=FeedDelivery(status=404)),
+    "page_gone": lambda: ArticlePage(delivery=FeedDelivery(status=410)),
+    "page_failing": lambda: ArticlePage(delivery=FeedDelivery(status=500)),
+    "page_of_sign_in": lambda: ArticlePage(delivery=FeedDelivery(body=LOGIN_PAGE)),
+    "page_empty": lambda: ArticlePage(delivery=FeedDelivery(body=b"")),
+    "page_huge": lambda: ArticlePage(body=huge_page()),
+    "page_endless": lambda: ArticlePage(body=huge_page(None)),
+    "page_gzip_bomb": lambda: ArticlePage(
+        body=gzip_bomb(), delivery=FeedDelivery(headers={"Content-Encoding": "gzip"})
     ),
-    "page_slow": lambda: Page(delivery=Delivery(pause_seconds=0.05, chunk_bytes=64)),
-    "page_shift_jis": lambda: Page(charset=SHIFT_JIS),
-    "page_without_charset": lambda: Page(charset=replace(EUC_JP, declared=None)),
-    "page_hidden_injection": lambda: Page(markup=HIDDEN_INJECTION),
+    "page_slow": lambda: ArticlePage(delivery=FeedDelivery(pause_seconds=0.05, chunk_bytes=64)),
+    "page_shift_jis": lambda: ArticlePage(charset=SHIFT_JIS),
+    "page_without_charset": lambda: ArticlePage(charset=replace(EUC_JP, declared=None)),
+    "page_hidden_injection": lambda: ArticlePage(markup=HIDDEN_INJECTION),
     "page_redirect_to_file": lambda: _redirect("file:///etc/passwd"),
     "page_redirect_to_private": lambda: _redirect("http://169.254.169.254/latest/meta-data/"),
     "page_redirect_loop": lambda: _redirect("{base}/articles/page_redirect_loop"),
-    "page_needs_script": lambda: Page(
-        delivery=Delivery(
+    "page_needs_script": lambda: ArticlePage(
+        delivery=FeedDelivery(
             body=b'<html><body><div id="app"></div><noscript>Please enable JavaScript.</noscript></body></html>'
         )
     ),
-    "page_refresh": lambda: Page(
-        delivery=Delivery(
+    "page_refresh": lambda: ArticlePage(
+        delivery=FeedDelivery(
             body=b'<html><head><meta http-equiv="refresh" content="0; url=/en/bridge"></head></html>'
         )
     ),
-    "page_links_to_private": lambda: Page(
+    "page_links_to_private": lambda: ArticlePage(
         markup='<a href="http://169.254.169.254/a.pdf">A</a> <a href="file:///etc/passwd.pdf">B</a>'
     ),
-    "page_is_image": lambda: Page(body=b"\x89PNG\r\n\x1a\n", content_type="image/png"),
+    "page_is_image": lambda: ArticlePage(body=b"\x89PNG\r\n\x1a\n", content_type="image/png"),
 }
 
 FILE_TRAPS: Final[Mapping[str, Callable[[], File]]] = {
@@ -224,12 +224,12 @@ FILE_TRAPS: Final[Mapping[str, Callable[[], File]]] = {
         _pdf(pdf("The bridge in figures.")), content_type="application/octet-stream"
     ),
     "pdf_redirected": lambda: File(
-        path="", body=b"", delivery=Delivery(status=302, location="/files/pdf_as_bytes.pdf")
+        path="", body=b"", delivery=FeedDelivery(status=302, location="/files/pdf_as_bytes.pdf")
     ),
     "pdf_of_images": lambda: _pdf(image_only_pdf()),
     "pdf_huge": lambda: File(path="", body=huge_pdf()),
     "pdf_endless": lambda: File(path="", body=huge_pdf(None)),
-    "pdf_missing": lambda: File(path="", body=b"", delivery=Delivery(status=404)),
+    "pdf_missing": lambda: File(path="", body=b"", delivery=FeedDelivery(status=404)),
     "pdf_that_is_html": lambda: _pdf(LOGIN_PAGE),
     "pdf_empty": lambda: _pdf(b""),
 }
@@ -301,11 +301,11 @@ def add_page_trap(site: FeedSite, name: str) -> Feed:
 def add_large_feeds(site: FeedSite) -> None:
     """Bodies that must be cut off, as files at the paths of feeds."""
     kind = "application/rss+xml"
-    packed = Delivery(headers={"Content-Encoding": "gzip"})
-    twice = Delivery(headers={"Content-Encoding": "gzip, gzip"})
+    packed = FeedDelivery(headers={"Content-Encoding": "gzip"})
+    twice = FeedDelivery(headers={"Content-Encoding": "gzip, gzip"})
     for name, body, delivery in (
-        ("huge", huge_feed(), Delivery()),
-        ("endless", huge_feed(None), Delivery()),
+        ("huge", huge_feed(), FeedDelivery()),
+        ("endless", huge_feed(None), FeedDelivery()),
         ("gzip_bomb", gzip_bomb(), packed),
         ("double_gzip_bomb", double_gzip_bomb(), twice),
     ):
@@ -325,8 +325,8 @@ def add_many_articles(site: FeedSite, feed: Feed | str, count: int) -> None:
         )
 
 
-def _redirect(location: str) -> Page:
-    return Page(delivery=Delivery(status=302, location=location))
+def _redirect(location: str) -> ArticlePage:
+    return ArticlePage(delivery=FeedDelivery(status=302, location=location))
 
 
 def _pdf(body: bytes) -> File:

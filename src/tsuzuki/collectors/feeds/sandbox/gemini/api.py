@@ -19,11 +19,11 @@ from tsuzuki.collectors.feeds.sandbox.language_model.payments import (
     payment_routes,
 )
 from tsuzuki.sandbox.cases import Cases, PlannedCase, case_routes
-from tsuzuki.sandbox.exchange import Request, Response, Route, Router, json_response
+from tsuzuki.sandbox.exchange import Response, Route, Router, StandInRequest, json_response
 
 from . import errors
 from .cases import GeminiCase
-from .replies import Reply, reply
+from .replies import GeminiReply, reply
 
 KEY = "sandbox-key"
 VERSIONS = ("v1", "v1beta")
@@ -60,7 +60,7 @@ class Gemini:
         ]
         self._router = Router(routes, otherwise=_not_found)
 
-    def __call__(self, request: Request) -> Response:
+    def __call__(self, request: StandInRequest) -> Response:
         key = request.headers.get("x-goog-api-key") or request.query.get("key")
         if not key:
             return errors.missing_key()
@@ -75,18 +75,18 @@ class Gemini:
             self._minute.clear()
             self._day.clear()
 
-    def _list(self, request: Request) -> Response:
+    def _list(self, request: StandInRequest) -> Response:
         if request.params["version"] not in VERSIONS:
             return _not_found(request)
         return json_response({"models": [_model(name) for name in self.models]})
 
-    def _get(self, request: Request) -> Response:
+    def _get(self, request: StandInRequest) -> Response:
         version, model = request.params["version"], request.params["model"]
         if model not in self.models or version not in VERSIONS:
             return errors.unknown_model(version, model)
         return json_response(_model(model))
 
-    def _generate(self, request: Request) -> Response:
+    def _generate(self, request: StandInRequest) -> Response:
         version, model = request.params["version"], request.params["model"]
         if model not in self.models or version not in VERSIONS:
             return errors.unknown_model(version, model)
@@ -190,7 +190,7 @@ def _part(part: Mapping[str, Any]) -> str:
     return document_text(data, str(_field(inline, "mimeType")))
 
 
-def _payment(made: Reply, prompt: Prompt, case: GeminiCase | None, model: str) -> Payment:
+def _payment(made: GeminiReply, prompt: Prompt, case: GeminiCase | None, model: str) -> Payment:
     return Payment(
         model=model,
         case=case.value if case else "",
@@ -212,5 +212,5 @@ def _model(name: str) -> dict[str, Any]:
     }
 
 
-def _not_found(_request: Request) -> Response:
+def _not_found(_request: StandInRequest) -> Response:
     return errors.error(404, "NOT_FOUND", "Requested entity was not found.")

@@ -20,7 +20,7 @@ BLOCKED = {"category": "HARM_CATEGORY_DANGEROUS_CONTENT", "probability": "HIGH",
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reply:
+class GeminiReply:
     """One answer. `candidate` is None where the service gives none."""
 
     candidate: Mapping[str, Any] | None
@@ -54,20 +54,20 @@ def reply(
     case: GeminiCase | None,
     output_tokens_max: int | None,
     thoughts_tokens: int,
-) -> Reply:
+) -> GeminiReply:
     """What is answered to a prompt, in one of the cases or plainly."""
     prompt_tokens = token_count(prompt.whole)
     if case is GeminiCase.NO_CANDIDATES:
-        return Reply(candidate=None, prompt_tokens=prompt_tokens)
+        return GeminiReply(candidate=None, prompt_tokens=prompt_tokens)
     if case is GeminiCase.BLOCKED_PROMPT:
         feedback = {"blockReason": "PROHIBITED_CONTENT"}
-        return Reply(candidate=None, prompt_feedback=feedback, prompt_tokens=prompt_tokens)
+        return GeminiReply(candidate=None, prompt_feedback=feedback, prompt_tokens=prompt_tokens)
     text, reason = _text(prompt, schema, case)
     if reason == "STOP" and output_tokens_max is not None:
         left = max(output_tokens_max - thoughts_tokens, 0)
         if token_count(text) > left:
             text, reason = first_tokens(text, left), "MAX_TOKENS"
-    return Reply(
+    return GeminiReply(
         candidate=_candidate(text, reason),
         prompt_tokens=prompt_tokens,
         output_tokens=token_count(text),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tsuzuki.sandbox.control import PREFIX
-from tsuzuki.sandbox.exchange import Request, Response, Route, json_response
+from tsuzuki.sandbox.exchange import Response, Route, StandInRequest, json_response
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,11 +67,11 @@ class Payments:
 def payment_routes(payments: Payments) -> list[Route]:
     """GET /_sandbox/paid counts, DELETE starts the count anew."""
 
-    def show(_request: Request) -> Response:
+    def show(_request: StandInRequest) -> Response:
         counts: dict[str, Any] = {"requests": payments.count(), "models": payments.by_model()}
         return json_response(counts)
 
-    def reset(_request: Request) -> Response:
+    def reset(_request: StandInRequest) -> Response:
         payments.reset()
         return Response(status=204)
 

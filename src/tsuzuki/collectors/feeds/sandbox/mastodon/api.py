@@ -9,21 +9,28 @@ from urllib.parse import urlencode
 
 from tsuzuki.model.clock import Clock
 from tsuzuki.sandbox.cases import case_routes
-from tsuzuki.sandbox.exchange import Application, Request, Response, Route, Router, json_response
+from tsuzuki.sandbox.exchange import (
+    Application,
+    Response,
+    Route,
+    Router,
+    StandInRequest,
+    json_response,
+)
 
 from . import entities, errors
 from .control import settings_routes
-from .errors import Refused
+from .errors import MastodonRefused
 from .form import form_of
 from .media import MediaRoutes
-from .posting import Posting
+from .posting import StatusPosting
 from .records import Account, Status
-from .settings import Settings
+from .settings import MastodonSettings
 from .store import Store, page_size
-from .throttle import POSTS_PERIOD_SECONDS, REQUESTS_PERIOD_SECONDS, Window
+from .throttle import POSTS_PERIOD_SECONDS, REQUESTS_PERIOD_SECONDS, ThrottleWindow
 
-ForAccount = Callable[[Request, Account], Response]
-ForViewer = Callable[[Request, Account | None], Response]
+ForAccount = Callable[[StandInRequest, Account], Response]
+ForViewer = Callable[[StandInRequest, Account | None], Response]
 INVALID_TOKEN = "The access token is invalid"  # noqa: S105 -- an error message
 PASSED_ON = ("limit", "exclude_reblogs", "exclude_replies", "only_media")
 
@@ -31,15 +38,17 @@ PASSED_ON = ("limit", "exclude_reblogs", "exclude_replies", "only_media")
 class Mastodon:
     """The application of a `StandIn`. `statuses` is what is posted and not deleted, oldest first."""
 
-    def __init__(self, *, token: str, clock: Clock, settings: Settings | None = None) -> None:
-        self.settings = settings or Settings()
+    def __init__(
+        self, *, token: str, clock: Clock, settings: MastodonSettings | None = None
+    ) -> None:
+        self.settings = settings or MastodonSettings()
         self._clock = clock
         self.store = Store(clock)
         self.account = self.store.add_account("sandbox", token)
-        self.posting = Posting(self.store, self.settings, clock, self._written)
+        self.posting = StatusPosting(self.store, self.settings, clock, self._written)
         self.post_cases, self.edit_cases = self.posting.post_cases, self.posting.edit_cases
-        self._requests = Window(clock, REQUESTS_PERIOD_SECONDS)
-        self._posts = Window(clock, POSTS_PERIOD_SECONDS)
+        self._requests = ThrottleWindow(clock, REQUESTS_PERIOD_SECONDS)
+        self._posts = ThrottleWindow(clock, POSTS_PERIOD_SECONDS)
         self._lock = threading.RLock()
         self.control_routes = [
             *case_routes(self.post_cases),
@@ -59,7 +68,7 @@ class Mastodon:
         with self._lock:
             self.posting.store_pending()
 
-    def __call__(self, request: Request) -> Response:
+    def __call__(self, request: StandInRequest) -> Response:
         request = replace(request, path=request.path.rstrip("/"))  # Rails knows both spellings
         with self._lock:
             self._requests.limit = self.settings.requests_max
@@ -70,7 +79,7 @@ class Mastodon:
             try:
                 self._let_in(number)
                 response = self._router(request)
-            except Refused as refused:
+            except MastodonRefused as refused:
                 response = refused.response
             return replace(response, headers={**response.headers, **self._limits(request, number)})
 
@@ -96,7 +105,7 @@ class Mastodon:
             Route("GET", "/api/v2/instance", self._instance_v2),
         ]
 
-    def _account(self, request: Request) -> Account | None:
+    def _account(self, request: StandInRequest) -> Account | None:
         kind, _, token = (request.headers.get("Authorization") or "").partition(" ")
         return self.store.account_with_token(token) if kind.lower() == "bearer" else None
 
@@ -105,7 +114,7 @@ class Mastodon:
             raise errors.refused(429, "Too many requests")
         self._requests.count(account_id)
 
-    def _limits(self, request: Request, account_id: int) -> dict[str, str]:
+    def _limits(self, request: StandInRequest, account_id: int) -> dict[str, str]:
         """The headers of the limit that is nearer; posts count where statuses are written."""
         window = self._requests
         writes = request.method in ("POST", "PUT") and request.path.startswith("/api/v1/statuses")
@@ -116,7 +125,7 @@ class Mastodon:
     def _public(self, action: ForViewer) -> Application:
         """A route that needs no token. One that is unknown is taken for none, as on the real server."""
 
-        def application(request: Request) -> Response:
+        def application(request: StandInRequest) -> Response:
             account = self._account(request)
             if account is not None:
                 _check(account)
@@ -125,7 +134,7 @@ class Mastodon:
         return application
 
     def _user(self, action: ForAccount, *, write: bool = False) -> Application:
-        def application(request: Request) -> Response:
+        def application(request: StandInRequest) -> Response:
             account = self._account(request)
             if account is None:
                 raise errors.refused(401, INVALID_TOKEN)
@@ -136,7 +145,7 @@ class Mastodon:
 
         return application
 
-    def _create(self, request: Request, account: Account) -> Response:
+    def _create(self, request: StandInRequest, account: Account) -> Response:
         if self._posts.remaining(account.id) == 0:
             raise errors.refused(429, "Too many requests")
         before = len(self.store.all_statuses)
@@ -146,11 +155,11 @@ class Mastodon:
             self._posts.count(account.id)
         return response
 
-    def _edit(self, request: Request, account: Account) -> Response:
+    def _edit(self, request: StandInRequest, account: Account) -> Response:
         status = self.store.status(request.params["id"], account)
         return self.posting.edit(account, status, form_of(request))
 
-    def _delete(self, request: Request, account: Account) -> Response:
+    def _delete(self, request: StandInRequest, account: Account) -> Response:
         status = self.store.status(request.params["id"], account)
         if status.account is not account:
             raise errors.not_found()
@@ -158,14 +167,14 @@ class Mastodon:
         self.store.delete(status)
         return json_response(entity)
 
-    def _reblog(self, request: Request, account: Account) -> Response:
+    def _reblog(self, request: StandInRequest, account: Account) -> Response:
         status = self.store.status(request.params["id"], account)
         return json_response(self.entity(self.posting.reblog(account, status)))
 
-    def _show(self, request: Request, viewer: Account | None) -> Response:
+    def _show(self, request: StandInRequest, viewer: Account | None) -> Response:
         return json_response(self.entity(self.store.status(request.params["id"], viewer)))
 
-    def _context(self, request: Request, viewer: Account | None) -> Response:
+    def _context(self, request: StandInRequest, viewer: Account | None) -> Response:
         status = self.store.status(request.params["id"], viewer)
         ancestors: list[Status] = []
         above = status.in_reply_to_id
@@ -176,7 +185,7 @@ class Mastodon:
         above_it = [self.entity(one) for one in ancestors]
         return json_response({"ancestors": above_it, "descendants": descendants})
 
-    def _history(self, request: Request, viewer: Account | None) -> Response:
+    def _history(self, request: StandInRequest, viewer: Account | None) -> Response:
         status = self.store.status(request.params["id"], viewer)
         account = self._entity_of(status.account, status.base_url)
         versions = [
@@ -185,19 +194,19 @@ class Mastodon:
         ]
         return json_response(versions)
 
-    def _source(self, request: Request, account: Account) -> Response:
+    def _source(self, request: StandInRequest, account: Account) -> Response:
         status = self.store.status(request.params["id"], account)
         source = {"text": status.text, "spoiler_text": status.shown.spoiler_text}
         return json_response({"id": str(status.id), **source})
 
-    def _credentials(self, request: Request, account: Account) -> Response:
+    def _credentials(self, request: StandInRequest, account: Account) -> Response:
         return json_response(entities.credentials(self._entity_of(account, request.base_url)))
 
-    def _account_entity(self, request: Request, _viewer: Account | None) -> Response:
+    def _account_entity(self, request: StandInRequest, _viewer: Account | None) -> Response:
         account = self.store.account(request.params["id"])
         return json_response(self._entity_of(account, request.base_url))
 
-    def _list(self, request: Request, viewer: Account | None) -> Response:
+    def _list(self, request: StandInRequest, viewer: Account | None) -> Response:
         account = self.store.account(request.params["id"])
         form = form_of(request)
         until = self._clock.now() - timedelta(seconds=self.settings.list_lag_seconds)
@@ -211,11 +220,11 @@ class Mastodon:
         headers = {"Link": ", ".join(links)} if links else {}
         return json_response([self.entity(one) for one in page], headers=headers)
 
-    def _instance_v1(self, request: Request) -> Response:
+    def _instance_v1(self, request: StandInRequest) -> Response:
         host, count = _host(request), len(self.store.statuses)
         return json_response(entities.instance_v1(host, self._configuration(), count))
 
-    def _instance_v2(self, request: Request) -> Response:
+    def _instance_v2(self, request: StandInRequest) -> Response:
         return json_response(entities.instance_v2(_host(request), self._configuration()))
 
     def _configuration(self) -> dict[str, Any]:
@@ -253,13 +262,13 @@ def _check(account: Account) -> None:
         raise errors.refused(403, "Your login is currently disabled")
 
 
-def _host(request: Request) -> str:
+def _host(request: StandInRequest) -> str:
     return request.base_url.partition("://")[2]
 
 
-def _link(request: Request, query: dict[str, str], relation: str) -> str:
+def _link(request: StandInRequest, query: dict[str, str], relation: str) -> str:
     return f'<{request.base_url}{request.path}?{urlencode(query)}>; rel="{relation}"'
 
 
-def _no_route(_request: Request) -> Response:
+def _no_route(_request: StandInRequest) -> Response:
     return errors.error(404, "Not Found")

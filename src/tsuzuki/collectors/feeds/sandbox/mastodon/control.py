@@ -5,9 +5,9 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from tsuzuki.sandbox.control import PREFIX
-from tsuzuki.sandbox.exchange import Request, Response, Route, json_response
+from tsuzuki.sandbox.exchange import Response, Route, StandInRequest, json_response
 
-from .settings import Settings
+from .settings import MastodonSettings
 
 if TYPE_CHECKING:
     from .api import Mastodon
@@ -18,10 +18,10 @@ ACCOUNT_FLAGS = ("suspended", "token_revoked", "token_can_write")
 def settings_routes(mastodon: "Mastodon") -> list[Route]:
     """GET and PATCH /_sandbox/settings, GET /_sandbox/statuses, POST /_sandbox/store_pending."""
 
-    def show(_request: Request) -> Response:
+    def show(_request: StandInRequest) -> Response:
         return json_response(_shown(mastodon))
 
-    def change(request: Request) -> Response:
+    def change(request: StandInRequest) -> Response:
         try:
             _change(mastodon, request.json())
         except (ValueError, TypeError) as problem:
@@ -30,7 +30,7 @@ def settings_routes(mastodon: "Mastodon") -> list[Route]:
             return json_response({"message": message}, status=400)
         return show(request)
 
-    def statuses(_request: Request) -> Response:
+    def statuses(_request: StandInRequest) -> Response:
         return json_response(
             [
                 {**mastodon.entity(one), "text": one.text, "idempotency_key": one.idempotency_key}
@@ -38,7 +38,7 @@ def settings_routes(mastodon: "Mastodon") -> list[Route]:
             ]
         )
 
-    def store_pending(_request: Request) -> Response:
+    def store_pending(_request: StandInRequest) -> Response:
         mastodon.store_pending()
         return Response(status=204)
 
@@ -62,7 +62,7 @@ def _change(mastodon: "Mastodon", values: Any) -> None:
     flags = {name: value for name, value in values.items() if name in ACCOUNT_FLAGS}
     own = {name: value for name, value in values.items() if name not in flags}
     changed = replace(mastodon.settings, **own)
-    kinds = {**get_type_hints(Settings), **dict.fromkeys(ACCOUNT_FLAGS, bool)}
+    kinds = {**get_type_hints(MastodonSettings), **dict.fromkeys(ACCOUNT_FLAGS, bool)}
     for name, value in {**vars(changed), **flags}.items():
         if not isinstance(value, kinds[name]):
             raise TypeError(f"{name} cannot be {value!r}")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from .records import Account, Media, Status, Version
+from .records import Account, Status, UploadedMedia, Version
 from .throttle import timestamp
 
 VERSION = "4.5.0"
@@ -62,7 +62,7 @@ def status_entity(
     status: Status,
     *,
     account: dict[str, Any],
-    media: Sequence[Media],
+    media: Sequence[UploadedMedia],
     reblog: dict[str, Any] | None,
     replies: int,
     card: bool,
@@ -126,7 +126,7 @@ def version_entity(status: Status, version: Version, number: int) -> dict[str, A
     }
 
 
-def media_entity(media: Media, base_url: str) -> dict[str, Any]:
+def media_entity(media: UploadedMedia, base_url: str) -> dict[str, Any]:
     kind = media.mime_type.partition("/")[0]
     url = f"{base_url}/media/{media.id}" if media.processed else None
     return {

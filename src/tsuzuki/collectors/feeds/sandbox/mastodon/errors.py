@@ -14,7 +14,7 @@ SERVER_ERROR_PAGE = (
 HTML = "text/html; charset=utf-8"
 
 
-class Refused(Exception):
+class MastodonRefused(Exception):
     """The request is answered with an error."""
 
     def __init__(self, response: Response) -> None:
@@ -26,15 +26,15 @@ def error(status: int, message: str) -> Response:
     return json_response({"error": message}, status=status)
 
 
-def refused(status: int, message: str) -> Refused:
-    return Refused(error(status, message))
+def refused(status: int, message: str) -> MastodonRefused:
+    return MastodonRefused(error(status, message))
 
 
-def invalid(message: str) -> Refused:
+def invalid(message: str) -> MastodonRefused:
     return refused(422, f"Validation failed: {message}")
 
 
-def not_found() -> Refused:
+def not_found() -> MastodonRefused:
     return refused(404, "Record not found")
 
 

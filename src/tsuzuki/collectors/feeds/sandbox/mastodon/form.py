@@ -6,7 +6,7 @@ from email.parser import BytesParser
 from typing import Any
 from urllib.parse import parse_qsl
 
-from tsuzuki.sandbox.exchange import Request
+from tsuzuki.sandbox.exchange import StandInRequest
 
 from .errors import refused
 
@@ -20,7 +20,7 @@ class UploadedFile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
+class MastodonForm:
     """Named values; those of a name that ends with `[]` are a list under the name without it."""
 
     values: Mapping[str, Any]
@@ -45,7 +45,7 @@ class Form:
         return tuple(int(one) for one in found if str(one).isdecimal())
 
 
-def form_of(request: Request) -> Form:
+def form_of(request: StandInRequest) -> MastodonForm:
     pairs = parse_qsl(request.query_text, keep_blank_values=True)
     kind = request.headers.get_content_type() if request.body else ""
     if kind == "application/json":
@@ -53,20 +53,20 @@ def form_of(request: Request) -> Form:
     if kind == "multipart/form-data":
         return _form_with_files(request, pairs)
     text = request.body.decode(errors="replace")
-    return Form(values=_collected([*pairs, *parse_qsl(text, keep_blank_values=True)]))
+    return MastodonForm(values=_collected([*pairs, *parse_qsl(text, keep_blank_values=True)]))
 
 
-def _json_form(request: Request, pairs: list[tuple[str, str]]) -> Form:
+def _json_form(request: StandInRequest, pairs: list[tuple[str, str]]) -> MastodonForm:
     try:
         values = request.json()
     except ValueError as problem:
         raise refused(400, "There was an error parsing the request body") from problem
     if not isinstance(values, dict):
         raise refused(400, "There was an error parsing the request body")
-    return Form(values={**_collected(pairs), **values})
+    return MastodonForm(values={**_collected(pairs), **values})
 
 
-def _form_with_files(request: Request, pairs: list[tuple[str, str]]) -> Form:
+def _form_with_files(request: StandInRequest, pairs: list[tuple[str, str]]) -> MastodonForm:
     head = f"Content-Type: {request.headers['Content-Type']}\r\n\r\n".encode()
     files = {}
     for part in BytesParser().parsebytes(head + request.body).walk():
@@ -78,7 +78,7 @@ def _form_with_files(request: Request, pairs: list[tuple[str, str]]) -> Form:
             pairs.append((name, data.decode(errors="replace")))
         else:
             files[name] = UploadedFile(mime_type=part.get_content_type(), data=data)
-    return Form(values=_collected(pairs), files=files)
+    return MastodonForm(values=_collected(pairs), files=files)
 
 
 def _collected(pairs: list[tuple[str, str]]) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from tsuzuki.sandbox.exchange import Response
 from . import errors
 from .cases import KeyMode, WriteCase
 from .entities import MEDIA_ATTACHMENTS_MAX
-from .form import Form
+from .form import MastodonForm
 from .records import Account, Status, Version
-from .settings import Settings
+from .settings import MastodonSettings
 from .store import Store
 from .text import status_length
 
@@ -37,11 +37,15 @@ class _Pending:
     """None: when it is asked for."""
 
 
-class Posting:
+class StatusPosting:
     """What changes statuses. `answer` renders one as the response to the write itself."""
 
     def __init__(
-        self, store: Store, settings: Settings, clock: Clock, answer: Callable[[Status], Response]
+        self,
+        store: Store,
+        settings: MastodonSettings,
+        clock: Clock,
+        answer: Callable[[Status], Response],
     ) -> None:
         self._store = store
         self._settings = settings
@@ -68,7 +72,9 @@ class Posting:
             self._pending.remove(one)
             one.write(one.due_at or now)
 
-    def create(self, account: Account, form: Form, key: str | None, base_url: str) -> Response:
+    def create(
+        self, account: Account, form: MastodonForm, key: str | None, base_url: str
+    ) -> Response:
         if key and (repeated := self._repeated(account, key)) is not None:
             return repeated
         status = self._new_status(account, form, key, base_url)
@@ -86,7 +92,7 @@ class Posting:
 
         return self._carry_out(self.post_cases, write, account, key, status.text)
 
-    def edit(self, account: Account, status: Status, form: Form) -> Response:
+    def edit(self, account: Account, status: Status, form: MastodonForm) -> Response:
         if status.account is not account:
             raise errors.not_found()
         version = self._version(account, form, language=status.shown.language)
@@ -154,7 +160,9 @@ class Posting:
                 return replace(write(now), held_seconds=seconds)
         return NOT_WRITTEN[planned.case]
 
-    def _new_status(self, account: Account, form: Form, key: str | None, base_url: str) -> Status:
+    def _new_status(
+        self, account: Account, form: MastodonForm, key: str | None, base_url: str
+    ) -> Status:
         visibility = form.text("visibility") or "public"
         if visibility not in VISIBILITIES:
             raise errors.refused(422, "Record invalid")
@@ -179,11 +187,11 @@ class Posting:
     def _check_thread(self, reply_to: int, account: Account) -> None:
         try:
             self._store.status(reply_to, account)
-        except errors.Refused as problem:
+        except errors.MastodonRefused as problem:
             message = "The post you are trying to reply to does not appear to exist."
             raise errors.refused(404, message) from problem
 
-    def _version(self, account: Account, form: Form, *, language: str) -> Version:
+    def _version(self, account: Account, form: MastodonForm, *, language: str) -> Version:
         """What the form asks for, validated."""
         text, spoiler_text = form.text("status"), form.text("spoiler_text")
         sensitive = form.flag("sensitive") or bool(spoiler_text)
@@ -211,7 +219,7 @@ class Posting:
         for number in ids:
             try:
                 media = self._store.medium(str(number), account)
-            except errors.Refused as problem:
+            except errors.MastodonRefused as problem:
                 message = f"Media {number} not found or already attached to another post"
                 raise errors.refused(422, message) from problem
             if not media.processed:

@@ -86,7 +86,7 @@ class Status:
 
 
 @dataclass(kw_only=True)
-class Media:
+class UploadedMedia:
     """A file that was uploaded."""
 
     id: int

@@ -6,7 +6,7 @@ from .cases import KeyMode
 
 
 @dataclass(kw_only=True)
-class Settings:
+class MastodonSettings:
     key_mode: KeyMode = KeyMode.HONOURED
     key_seconds: int = 60 * 60
     """How long a key is remembered."""

@@ -8,8 +8,8 @@ from itertools import islice
 from tsuzuki.model.clock import Clock
 
 from .errors import not_found
-from .form import Form
-from .records import Account, Media, Status
+from .form import MastodonForm
+from .records import Account, Status, UploadedMedia
 
 PAGE_SIZE_DEFAULT = 20
 PAGE_SIZE_MAX = 40
@@ -28,7 +28,7 @@ class Store:
         self._deleted_counts: Counter[int] = Counter()
         self.accounts: list[Account] = []
         self.all_statuses: list[Status] = []
-        self.media: dict[int, Media] = {}
+        self.media: dict[int, UploadedMedia] = {}
 
     def new_id(self) -> int:
         """Growing with time: milliseconds, then a number that keeps ids of one millisecond apart."""
@@ -83,7 +83,7 @@ class Store:
     def replies(self, status: Status) -> list[Status]:
         return [one for one in self._replies.get(status.id, []) if not one.deleted]
 
-    def medium(self, number: str, account: Account) -> Media:
+    def medium(self, number: str, account: Account) -> UploadedMedia:
         """A file of the account that no status has yet."""
         found = self.media.get(int(number)) if number.isdecimal() else None
         if found is None or found.account is not account or found.attached:
@@ -91,7 +91,7 @@ class Store:
         return found
 
     def page(
-        self, account: Account, viewer: Account | None, form: Form, *, until: datetime
+        self, account: Account, viewer: Account | None, form: MastodonForm, *, until: datetime
     ) -> list[Status]:
         """A page of an account's statuses of up to a moment, newest first.
 
@@ -112,16 +112,16 @@ class Store:
         page = list(islice(found, page_size(form)))
         return page[::-1] if upwards else page
 
-    def attached(self, ids: Sequence[int]) -> list[Media]:
+    def attached(self, ids: Sequence[int]) -> list[UploadedMedia]:
         return [self.media[number] for number in ids]
 
 
-def page_size(form: Form) -> int:
+def page_size(form: MastodonForm) -> int:
     limit = form.number("limit")
     return PAGE_SIZE_DEFAULT if limit is None else min(limit, PAGE_SIZE_MAX)
 
 
-def _wanted(status: Status, form: Form) -> bool:
+def _wanted(status: Status, form: MastodonForm) -> bool:
     return not (
         status.deleted
         or (form.flag("exclude_reblogs") and status.reblog_of_id)

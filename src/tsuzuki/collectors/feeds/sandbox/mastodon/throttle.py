@@ -12,7 +12,7 @@ GENEROUS = 1_000_000
 
 
 @dataclass
-class Window:
+class ThrottleWindow:
     """How often something happened in the running period, for each account."""
 
     clock: Clock

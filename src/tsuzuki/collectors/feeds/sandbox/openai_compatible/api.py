@@ -26,7 +26,7 @@ from tsuzuki.collectors.feeds.sandbox.language_model.payments import (
 )
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.sandbox.cases import Cases, PlannedCase, case_routes
-from tsuzuki.sandbox.exchange import Request, Response, Route, Router, json_response
+from tsuzuki.sandbox.exchange import Response, Route, Router, StandInRequest, json_response
 
 from . import errors
 from .cases import CompletionCase
@@ -112,21 +112,21 @@ class OpenAICompatible:
         ]
         self._router = Router(routes, otherwise=_not_found)
 
-    def __call__(self, request: Request) -> Response:
+    def __call__(self, request: StandInRequest) -> Response:
         kind, _, key = (request.headers.get("Authorization") or "").partition(" ")
         if self.key is not None and (kind.lower() != "bearer" or not key):
             return errors.missing_key()
         return errors.wrong_key() if self.key not in (None, key) else self._router(request)
 
-    def _list(self, _request: Request) -> Response:
+    def _list(self, _request: StandInRequest) -> Response:
         return json_response({"object": "list", "data": [_model(name) for name in self.models]})
 
-    def _get(self, request: Request) -> Response:
+    def _get(self, request: StandInRequest) -> Response:
         model = request.params["model"]
         known = model in self.models
         return json_response(_model(model)) if known else errors.unknown_model(model)
 
-    def _complete(self, request: Request) -> Response:
+    def _complete(self, request: StandInRequest) -> Response:
         try:
             asked = _Asked.of(request.json())
         except UnreadableDocument:
@@ -231,6 +231,6 @@ def _model(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 1_700_000_000, "owned_by": "sandbox"}
 
 
-def _not_found(request: Request) -> Response:
+def _not_found(request: StandInRequest) -> Response:
     message = f"Invalid URL ({request.method} {request.path})"
     return errors.error(404, message, "invalid_request_error")

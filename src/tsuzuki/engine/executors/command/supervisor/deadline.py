@@ -17,7 +17,7 @@ _BYTES = struct.calcsize(_FORMAT)
 _ELAPSED = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
-class Deadline:
+class SharedDeadline:
     """`descriptor` is a file in memory; without one, a new one is made. Until the first `renew` there is no
     deadline."""
 

@@ -10,7 +10,7 @@ import traceback
 from contextlib import suppress
 from typing import NoReturn
 
-from .deadline import Deadline
+from .deadline import SharedDeadline
 from .processes import (
     become_subreaper,
     kill_all_children,
@@ -25,7 +25,7 @@ class Server:
     """Runs until the worker is gone or has closed the link, and no supervisor and no process of a killed supervisor
     is left."""
 
-    def __init__(self, link: socket.socket, worker: int | None, deadline: Deadline) -> None:
+    def __init__(self, link: socket.socket, worker: int | None, deadline: SharedDeadline) -> None:
         self._link: socket.socket | None = link
         self._worker = worker
         self._deadline = deadline
@@ -75,7 +75,9 @@ class Server:
                     kill_children(spare=self._supervisors)
 
 
-def _supervise_and_exit(control: socket.socket, worker: int | None, deadline: Deadline) -> NoReturn:
+def _supervise_and_exit(
+    control: socket.socket, worker: int | None, deadline: SharedDeadline
+) -> NoReturn:
     code = 1
     try:
         Supervisor(control, worker=worker, deadline=deadline).run()
@@ -99,5 +101,5 @@ def main() -> None:
     if os.getppid() != worker_pid:
         return  # it is gone; a process that it forked may hold its end of the link
     gc.freeze()  # pages that the collector does not touch are not copied by forks
-    deadline = Deadline(deadline_number)
+    deadline = SharedDeadline(deadline_number)
     Server(link, worker, deadline).run()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from . import DESCRIPTORS_MAX, INLINE_BYTES_MAX, START, TERM
-from .deadline import Deadline
+from .deadline import SharedDeadline
 from .processes import (
     KillSwitch,
     become_subreaper,
@@ -36,7 +36,9 @@ class Supervisor:
     """Runs until the worker has closed the socket, until it is gone (`worker` is its pidfd), or until a command
     has left a process that could not be killed at once: then it reports so, and waits for that process alone."""
 
-    def __init__(self, control: socket.socket, *, worker: int | None, deadline: Deadline) -> None:
+    def __init__(
+        self, control: socket.socket, *, worker: int | None, deadline: SharedDeadline
+    ) -> None:
         self._control = control
         self._worker = worker
         self._deadline = deadline
