@@ -42,6 +42,43 @@ LOADED_BY_LOOKING = {
 LOADED_BY_SITE = {"apport_python_hook", "sitecustomize", "usercustomize"}
 """Loaded at the start of every Python of a distribution, whatever the program is."""
 
+LOADED_BY_FEW = {
+    "alembic",
+    "fastapi",
+    "httpx",
+    "multiprocessing",
+    "prometheus_client",
+    "psycopg",
+    "redis",
+    "structlog",
+    "tsuzuki.config.starter_file",
+    "tsuzuki.engine.archive",
+    "tsuzuki.engine.leader",
+    "tsuzuki.engine.worker",
+    "tsuzuki.services.access",
+    "tsuzuki.services.bulk",
+    "tsuzuki.services.changes",
+    "tsuzuki.services.diagnosis",
+    "tsuzuki.services.failures",
+    "tsuzuki.services.logs",
+    "tsuzuki.services.statistics",
+    "tsuzuki.services.webhooks",
+    "tsuzuki.store.backup",
+    "tsuzuki.store.restore",
+    "tsuzuki.store.logs",
+}
+"""What an ordinary command that starts or shows a run, or lists something, has no use for."""
+
+ORDINARY = {
+    ("job", "run", "hello"): {"jobs", "runs"},
+    ("run", "explain", "1"): {"runs"},
+    ("worker", "ls"): {"workers"},
+    ("settings", "ls"): {"settings"},
+}
+"""Commands of the ordinary way, and the services that each asks."""
+
+SERVICES_OF_COMMANDS = {"jobs", "runs", "settings", "workers"}
+
 READING = [("job", "ls"), ("run", "ls"), ("run", "ls", "--job", "hello"), ("run", "show", "1")]
 PROGRAM = """
 import sys
@@ -50,6 +87,14 @@ code = run_cli(sys.argv[1:])
 import json
 print(json.dumps(sorted(sys.modules)), file=sys.stderr)
 sys.exit(code)
+"""
+
+COUNTS_COLLECTIONS = """
+import atexit, gc, sys
+from tsuzuki.cli import main
+before = gc.get_stats()[2]["collections"]
+atexit.register(lambda: print(gc.get_stats()[2]["collections"] - before, file=sys.stderr))
+main()
 """
 
 
@@ -84,6 +129,34 @@ def test_a_reading_command_loads_no_large_library(
     outside = {name.partition(".")[0] for name in loaded} - sys.stdlib_module_names
     installed = {name for name in outside if not name.startswith("_") and name != "distutils"}
     assert installed <= LOADED_BY_LOOKING | LOADED_BY_SITE
+
+
+@pytest.mark.parametrize("words", ORDINARY, ids=" ".join)
+def test_an_ordinary_command_loads_no_service_that_it_does_not_ask(
+    workspace: Workspace, cache: str, words: tuple[str, ...]
+) -> None:
+    asked = ORDINARY[words]
+    loaded = loaded_by(workspace, cache, words)
+    needless = {f"tsuzuki.services.{name}" for name in SERVICES_OF_COMMANDS - asked}
+    not_wanted = LOADED_BY_FEW | needless
+    assert {
+        name for name in loaded for one in not_wanted if name == one or name.startswith(f"{one}.")
+    } == set()
+    assert {f"tsuzuki.services.{name}" for name in asked} <= loaded
+
+
+def test_the_program_starts_without_looking_for_garbage_among_all_that_it_loads(
+    workspace: Workspace,
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", COUNTS_COLLECTIONS, "worker", "ls"],
+        cwd=workspace.folder,
+        env=process_environment({}),
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert int(ended.stderr.splitlines()[-1]) == 0
 
 
 @pytest.mark.parametrize("words", READING, ids=" ".join)

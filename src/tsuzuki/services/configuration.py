@@ -1,4 +1,4 @@
-"""The configuration in force as an interface shows it, and the starter file of a new workspace."""
+"""The configuration in force as an interface shows it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,13 +12,11 @@ from tsuzuki.config import (
     JobKind,
     SectionKey,
     UnsetVariable,
-    schema_text,
-    write_starter,
 )
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.model.secrets import SecretMask, mask_secrets
 
-__all__ = ["ConfigurationView", "new_file", "schema_text", "view", "write_starter"]
+__all__ = ["ConfigurationView", "new_file", "view"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,7 @@
-"""Looking after the database: upgrade, check, back up."""
+"""Looking after the database: upgrade, check, back up.
+
+Every command upgrades, so what the others need is imported where it is used.
+"""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -8,7 +11,6 @@ from typing import TypeVar
 
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.services.collector_tables import CollectorTables
-from tsuzuki.store import backup, jobs, restore
 from tsuzuki.store.inspection import Finding, inspect_database
 from tsuzuki.store.schema.migrate import Upgrade
 from tsuzuki.store.sql.database import Database
@@ -89,7 +91,7 @@ class Maintenance:
     ) -> T:
         """Call it until the database answers, for that long at most and not after `stop`. A server that answers
         but refuses us is an error at once."""
-        from tsuzuki.engine.log import log  # noqa: PLC0415 -- slow to load, and most commands need none
+        from tsuzuki.engine.log import log
 
         clock = self._database.clock
         started_at, reported = clock.monotonic(), ""
@@ -137,8 +139,10 @@ class Maintenance:
 
     def require_writable(self) -> None:
         """Raises `Unreachable` or `NotPermitted` if nothing can be written: a standby, a read-only file."""
+        from tsuzuki.store.jobs import require_writable
+
         with self._database.write() as connection:
-            jobs.require_writable(connection)
+            require_writable(connection)
 
     def check(self) -> list[Finding]:
         """Look at everything, change nothing."""
@@ -146,6 +150,8 @@ class Maintenance:
 
     def back_up(self, target: Path | None = None) -> Backup:
         """Copy the database as it is at this moment, whatever version it is of. Writers go on."""
+        from tsuzuki.store import backup
+
         self.require_existing()
         with self._database.read():
             pass  # a database that does not answer is told as such, not as a failed copy
@@ -154,6 +160,8 @@ class Maintenance:
 
     def restore(self, source: Path) -> Restored:
         """Put a backup in place of an SQLite database that no process uses. The old file is kept."""
+        from tsuzuki.store import restore
+
         path = restore.file_of(self._database)
         stamp = self._database.clock.now().strftime("%Y%m%dT%H%M%SZ")
         kept = path.with_name(f"{path.stem}-{stamp}.replaced.db")

@@ -13,7 +13,7 @@ from pathlib import Path
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.store.sql.database import Connection, ConnectionUse, Database
 from tsuzuki.store.sql.write_hold import LockUser
-from tsuzuki.wiring.application import Application, configuration_reader, join
+from tsuzuki.wiring.application import Application, configuration_reader
 from tsuzuki.wiring.resources import open_resources
 
 __all__ = ["Connection", "LibraryResources", "opened_for_library"]
@@ -39,7 +39,7 @@ def opened_for_library(
     """Ready to use, with the database at this version."""
     read = configuration_reader(config_file, database_url, environ, cwd)
     with open_resources(read(), clock=clock or SystemClock(), environ=environ) as resources:
-        application = join(resources, reload=read, actor=actor)
+        application = Application(resources, reload=read, actor=actor)
         application.maintenance.upgrade()
         yield LibraryResources(
             application=application, transaction=partial(_transaction, resources.database)

@@ -5,10 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tsuzuki.config import Configuration
-from tsuzuki.engine.archive.log_archive import DeferredArchive, LogArchive
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination, connect
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError
@@ -17,6 +16,9 @@ from tsuzuki.services.collector_tables import CollectorTables
 from tsuzuki.store.sql.database import Database, open_database
 from tsuzuki.wiring.collector import Collector, CollectorContext
 from tsuzuki.wiring.collectors import InstalledCollectors, brief, installed_collectors, refusal
+
+if TYPE_CHECKING:
+    from tsuzuki.engine.archive.log_archive import LogArchive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +55,11 @@ class Resources:
             read_section=partial(self.configuration.section, name),
         )
 
-    def log_archive(self) -> LogArchive | None:
+    def log_archive(self) -> "LogArchive | None":
         """Where old logs go: as configured; for SQLite else beside the workspace's file. For PostgreSQL
         there is no such default, because a folder of one machine is not there for the others."""
+        from tsuzuki.engine.archive.log_archive import DeferredArchive  # noqa: PLC0415 -- most commands read no log
+
         if self.configuration.log_archive is not None:
             return DeferredArchive(self.configuration.log_archive)
         if self.database.is_sqlite:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    ARRAY,
     BindParameter,
     FromClause,
     Select,
@@ -18,7 +19,6 @@ from sqlalchemy import (
     literal_column,
     select,
 )
-from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import Text, TypeEngine
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Select, Table, true
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 
 
@@ -14,7 +13,13 @@ def is_sqlite(dialect: Dialect) -> bool:
 
 def insert_into(dialect: Dialect, table: Table) -> Any:
     """The dialect's own INSERT, which has `on_conflict_do_nothing` and `on_conflict_do_update`."""
-    return (sqlite if is_sqlite(dialect) else postgresql).insert(table)
+    if is_sqlite(dialect):
+        from sqlalchemy.dialects import sqlite  # noqa: PLC0415 -- each takes long to load, and one is enough
+
+        return sqlite.insert(table)
+    from sqlalchemy.dialects import postgresql  # noqa: PLC0415 -- each takes long to load, and one is enough
+
+    return postgresql.insert(table)
 
 
 def upsert_from(dialect: Dialect, table: Table, names: Sequence[str], rows: Select[Any]) -> Any:

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     ColumnElement,
     FromClause,
@@ -31,7 +32,6 @@ from sqlalchemy import (
     select,
     true,
 )
-from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Dialect
 
 from tsuzuki.store.sql.batch import Columns, constants, unpack
