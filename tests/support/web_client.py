@@ -157,6 +157,10 @@ def served_application(
     with opened(database_url=database_url, environ=given, cwd=folder) as application:
         with application.api_requests._database.write() as connection:
             signing_keys.add(connection, name="cursor", secret=SIGNING_KEY.hex())
+        # A process creates the tables of a collector once: they are there before tests put the database back.
+        tables = application._resources.tables
+        for name in tables._components:
+            tables.use(name)
         authenticator = FixedAuthenticator() if fixed else None
         address = Address(host="127.0.0.1", port=0)
         server = WebServer(application, address, authenticator=authenticator, owner_mode=owner_mode)
