@@ -1,4 +1,4 @@
-"""Google Books, `volumes.list`: one page requested and parsed, or one of `kit.errors`.
+"""Google Books, `volumes.list`: one page requested and parsed, or one of `outward.errors`.
 
 An answer is good only if its status, its `kind` and its types say so. An error body is never an empty
 page, and a page without `items` is empty only if it has a total. Google's 403 and 429 are read: the

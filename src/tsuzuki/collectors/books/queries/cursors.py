@@ -1,7 +1,7 @@
 """Where each job goes on: statements over `collect_cursor`, and over `books_searches` beside it.
 
 `last_updated_at` is moved by SQL, on insert and on update, in the same text form on both databases. A
-search is held by one run at a time (`kit.claim`).
+search is held by one run at a time (`claim`).
 """
 
 from collections.abc import Mapping

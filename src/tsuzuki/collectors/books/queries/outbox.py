@@ -1,4 +1,4 @@
-"""Mails: statements over `book_mails`, which is an outbox (`kit.outbox`), and `book_deliveries`.
+"""Mails: statements over `book_mails`, which is an outbox (`outward.outbox`), and `book_deliveries`.
 
 A book belongs to at most one mail of a job, by the key of `book_deliveries`; the row is written before
 anything is sent. Only a person takes it back, for mails that were sent (`forget_sent`).

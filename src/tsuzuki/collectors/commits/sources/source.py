@@ -5,7 +5,7 @@ answers or raises; it never waits and never retries by itself: the collection do
 knows the other targets of the same host and whether the run was asked to stop. A source is
 used by one thread at a time.
 
-Every failure is one of `kit.errors`, whose messages never hold a token or an e-mail address. A pause that a
+Every failure is one of `outward.errors`, whose messages never hold a token or an e-mail address. A pause that a
 host asks for holds for all its targets.
 """
 

@@ -1,4 +1,4 @@
-"""Posts: statements over `feed_posts`, which is an outbox (`kit.outbox`).
+"""Posts: statements over `feed_posts`, which is an outbox (`outward.outbox`).
 
 An item has at most one row of the kind `post`, by a unique index; edits and replies are apart by their keys.
 """

@@ -87,7 +87,7 @@ class GitLabApi:
                 return application(request, project)
             project = self.projects.moved(reference)
             if project is None:
-                raise not_found("GitLabProject")
+                raise not_found("Project")
             if request.method != "GET":
                 raise ErrorResponse(
                     405, {"message": "Non GET methods are not allowed for moved projects"}
