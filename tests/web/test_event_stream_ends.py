@@ -38,6 +38,15 @@ def protected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server with the users and tokens of its database; `ada` is an admin."""
     folder = tmp_path_factory.mktemp("workspace")
     with served_application(folder, database_url=url_of(folder), fixed=False) as served:
+        application = served.application
+        application.users.add("ada", PASSWORD, role=Role.ADMIN, by=application.principal)
+        yield served
+
+
+@pytest.fixture
+def unprotected(tmp_path: Path) -> Iterator[Served]:
+    """A server without users."""
+    with served_application(tmp_path, database_url=url_of(tmp_path), fixed=False) as served:
         yield served
 
 
@@ -48,14 +57,14 @@ def end_of(reader: EventReader) -> str:
     return str(last.data["code"])
 
 
-def test_a_stream_without_credentials_ends_with_the_first_user(protected: Served) -> None:
-    application = protected.application
-    with EventReader(protected.server.url, "runs", token=None) as reader:
-        me = protected.client.as_(None).get("me").json
+def test_a_stream_without_credentials_ends_with_the_first_user(unprotected: Served) -> None:
+    application = unprotected.application
+    with EventReader(unprotected.server.url, "runs", token=None) as reader:
+        me = unprotected.client.as_(None).get("me").json
         assert (me["role"], me["expires_at"]) == ("admin", None)
         application.users.add("ada", PASSWORD, role=Role.ADMIN, by=application.principal)
         assert end_of(reader) == "not_authenticated"
-    assert protected.client.as_(None).get("me").status == 401
+    assert unprotected.client.as_(None).get("me").status == 401
 
 
 def test_a_stream_ends_when_its_token_is_revoked(protected: Served) -> None:
