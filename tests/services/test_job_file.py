@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tsuzuki.model.errors import Unreachable
+from tsuzuki.services import job_file
 from tsuzuki.services.job_file import JobFile
 from tsuzuki.wiring.application import Application, opened
 
@@ -96,7 +97,8 @@ def test_a_file_that_goes_away_while_it_is_read_is_not_replaced_by_one_above(
 ) -> None:
     file.write_text(SECOND)
     application.job_file.tick()
-    monkeypatch.setattr(JobFile, "_status", lambda self: self._seen)
+    seen = application.job_file._seen
+    monkeypatch.setattr(job_file, "file_status", lambda _path: seen)
     file.unlink()
     application.job_file.tick()
     assert commands_stored(application) == ["hello"]

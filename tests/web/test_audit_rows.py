@@ -258,6 +258,10 @@ def feeds(served: Served) -> Story:
     yield Step(operation="process_feeds", method="POST", path=f"{job}/process")
 
 
+def verifications(_served: Served) -> Story:
+    yield Step(operation="start_verification", method="POST", path="verifications", body={})
+
+
 def builds(_served: Served) -> Story:
     yield Step(operation="start_build", method="POST", path="code/builds")
 
@@ -289,6 +293,7 @@ STORIES = (
     commits,
     books,
     feeds,
+    verifications,
     builds,
     indexes,
     file_and_agents,

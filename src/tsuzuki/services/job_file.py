@@ -3,12 +3,11 @@
 An invalid file changes nothing: the jobs stay as they were applied last. A file that is gone changes nothing either.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tsuzuki.config.yaml.source import FileStatus, file_status
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import FileUnusable, TsuzukiError, Unreachable
 from tsuzuki.services.acting import ActingService
@@ -24,13 +23,15 @@ READ_AT_START = ("database_url", "database_direct_url", "redis_url", "log_archiv
 
 
 class JobFile(ActingService):
-    """`applied` is the configuration that this process started with, `read` reads the same file again."""
+    """`applied` is the configuration that this process started with, whose file had the `status`. `read` reads the same
+    file again."""
 
     def __init__(
         self,
         jobs: Jobs,
         *,
         applied: "Configuration",
+        status: FileStatus | None,
         read: "Callable[[], Configuration]",
         clock: Clock,
     ) -> None:
@@ -38,7 +39,7 @@ class JobFile(ActingService):
         self._applied = applied
         self._read = read
         self._clock = clock
-        self._done = self._seen = self._status()
+        self._done = self._seen = status
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -55,7 +56,7 @@ class JobFile(ActingService):
 
     def tick(self) -> float:
         """Apply the file if it has changed and is not being written any more. Returns how long to pause."""
-        status = self._status()
+        status = file_status(self._applied.file)
         if status is None or status == self._done:
             return LOOK_INTERVAL_SECONDS
         if status == self._seen:
@@ -91,15 +92,6 @@ class JobFile(ActingService):
             for name, section in found.sections.items()
             if section.written != self._applied.sections[name].written
         ]
-
-    def _status(self) -> tuple[int, int, int] | None:
-        """What changes with each new content; None if the file is not there."""
-        path: Path | None = self._applied.file
-        try:
-            status = os.stat(path) if path else None  # noqa: PTH116 -- follows a link, as reading does
-        except OSError:
-            return None
-        return (status.st_mtime_ns, status.st_size, status.st_ino) if status else None
 
 
 def _facts(problem: TsuzukiError) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tsuzuki.config import Configuration, load_configuration
+from tsuzuki.config.yaml.source import file_status
 from tsuzuki.model.access import AnyRight, OwnerMode, Principal
 from tsuzuki.model.access import Role as AccessRole
 from tsuzuki.model.clock import Clock, SystemClock
@@ -103,6 +104,8 @@ class Application:
     ) -> None:
         self._resources = resources
         self._reload = reload
+        self._file_status = file_status(resources.configuration.file)
+        """Now, and not when the file is first watched: what is written in between must be noticed."""
         self._collector_services: dict[str, Any] = {}
         self.acts_beside = acts_beside
         """The application that this one shares services with; it acts for another actor."""
@@ -175,6 +178,7 @@ class Application:
         return JobFile(
             self.jobs,
             applied=self._resources.configuration,
+            status=self._file_status,
             read=self._reload,
             clock=self._resources.database.clock,
         )

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeAlias
 
 from tsuzuki.model.errors import ConfigurationError, FilePlace, FileUnusable
 from tsuzuki.model.secrets import mask_secrets
@@ -75,6 +76,19 @@ class YamlSource:
     def encode(self) -> bytes:
         """The bytes of this text: the inverse of `decode_source`."""
         return ((BOM if self.has_bom else "") + self.text).encode("utf-8")
+
+
+FileStatus: TypeAlias = tuple[int, int, int]
+"""What changes with each new content of a file."""
+
+
+def file_status(path: Path | None) -> FileStatus | None:
+    """None if the file is not there."""
+    try:
+        status = path.stat() if path else None
+    except OSError:
+        return None
+    return (status.st_mtime_ns, status.st_size, status.st_ino) if status else None
 
 
 def read_source(path: Path) -> YamlSource:
