@@ -28,6 +28,7 @@ def viewer(actor: str, role: Role = Role.VIEWER, language: str = "en") -> Viewer
         is_fragment=True,
         accepts_gzip=False,
         menu=(),
+        rights={},
     )
 
 

@@ -220,4 +220,4 @@ class Collecting:
         """Leave what a version before details were stored has left."""
         with self.database.write() as connection:
             for name in ("parents", "path_counts", "paths", "completions"):
-                connection.exec_driver_sql(f"DELETE FROM commit_{name}")
+                connection.exec_driver_sql(f"DELETE FROM tsuzuki_commit_{name}")

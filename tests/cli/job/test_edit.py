@@ -3,7 +3,10 @@
 import pytest
 
 from support.workspace import Workspace
-from tsuzuki.config.starter_file import STARTER
+from tsuzuki.config.starter_file import starter_text
+from tsuzuki.wiring.collectors import installed_collectors
+
+STARTER = starter_text(installed_collectors().kinds)
 
 COMMENTED = """\
 # at the top

@@ -4,8 +4,10 @@ import pytest
 
 from support.terminal import at_terminal
 from support.workspace import Workspace
-from tsuzuki.config.starter_file import STARTER
+from tsuzuki.config.starter_file import starter_text
+from tsuzuki.wiring.collectors import installed_collectors
 
+STARTER = starter_text(installed_collectors().kinds)
 WHEN = "only by hand) "
 
 

@@ -68,7 +68,7 @@ def test_a_title_gives_way_before_a_time_does() -> None:
 def test_a_collection_and_a_target_have_one_line_each() -> None:
     counts = dict.fromkeys(["total_targets", "success_count", "failed_count", "pending_count"], 3)
     times = {"started_at_utc": STORED, "completed_at_utc": None}
-    run = {"run_id": "8aeb5a63-70e6-4842-8d7a-a7f36dc1a307", "run_status": "completed"}
+    run = {"collection_id": "8aeb5a63-70e6-4842-8d7a-a7f36dc1a307", "run_status": "completed"}
     lines = drawn({**run, **counts, **times}, commits.RUNS)
     assert len(lines) == 2
     assert lines[1].startswith("8aeb5a63")

@@ -44,8 +44,8 @@ class BooksRun(HandlerRun[WorkerRunIO]):
 @dataclass
 class BooksFixture:
     database: Database
-    source: GoogleBooks
-    server: StandIn
+    source: GoogleBooks = field(repr=False)
+    server: StandIn = field(repr=False)
     term: Term
     section: dict[str, Any] = field(default_factory=dict)
     last: BooksRun | None = None

@@ -139,7 +139,7 @@ def forget_everything(database: Database) -> None:
     with database.write() as connection:
         for table in (
             "tsuzuki_book_finds",
-            "books",
+            "tsuzuki_books",
             "tsuzuki_books_searches",
             "collect_cursor",
             "tsuzuki_books_quota_days",
