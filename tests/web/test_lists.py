@@ -80,6 +80,9 @@ class World:
         with self.database.write() as connection:
             failures.note(connection, [RunFailure(number, group_id, 1, signature)])
 
+    def add_verification(self, _number: int) -> None:
+        self.served.application.verification_runs.start(["ticks"])
+
     def add_worker(self, number: int) -> None:
         add_worker(self.database, f"host-{number * 7919 % 1000:03}")
 
@@ -166,6 +169,7 @@ LISTS: dict[str, tuple[str, str, Add]] = {
     "list_bulk": ("bulk?", "id", World.add_bulk),
     "bulk_results": ("bulk/{bulk_id}/results?", "run_id", World.add_result),
     "list_failures": ("failures?", "id", World.add_failure),
+    "list_verifications": ("verifications?", "run_id", World.add_verification),
     "list_workers": ("workers?", "id", World.add_worker),
     "list_tokens": ("tokens?", "id", World.add_token),
     "list_users": ("users?", "name", World.add_user),

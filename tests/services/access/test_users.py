@@ -261,15 +261,16 @@ def test_an_unknown_user_is_guessed_at(users: Users, ada: Principal) -> None:
 
 @only_on_postgresql
 def test_a_password_is_not_set_for_a_user_who_is_being_promoted(
-    users: Users, database: Database, ada: Principal, bob: Principal
+    users: Users, database: Database, bob: Principal
 ) -> None:
     """Who may not sign in as an admin must not choose the password of one. On SQLite one writer waits for the other."""
-    operator = replace(ada, scopes=Role.OPERATOR.rights | {Right.ACCESS_MANAGE})
     assert bob.user_id is not None
     with database.write() as connection:
         stored_users.lock(connection)
         stored_users.set_role(connection, bob.user_id, Role.ADMIN)
-        setting = in_background(lambda: users.set_password("bob", OTHER_PASSWORD, by=operator))
+        setting = in_background(
+            lambda: users.set_password("bob", OTHER_PASSWORD, by=bob, current=PASSWORD)
+        )
         wait_until_blocked(database)
     with pytest.raises(NotPermitted) as refused:
         setting.result(TIMEOUT_SECONDS)
