@@ -9,14 +9,14 @@ from support.moving_clock import MovingClock
 from support.verifying import faults, verified
 from tsuzuki.collectors.feeds import verify as verify_module
 from tsuzuki.collectors.feeds.channels import mastodon as mastodon_module
-from tsuzuki.collectors.feeds.sandbox.feed_site import Page
+from tsuzuki.collectors.feeds.sandbox.feed_site import ArticlePage
 from tsuzuki.collectors.feeds.verify import verify
 from tsuzuki.model.verification import Verified
 from tsuzuki.sandbox.faults import StandInFault
 
 from .feeds_fixture import FeedsFixture
 
-PLAIN = Page(
+PLAIN = ArticlePage(
     body=b"The bridge was opened today. Many people came to see it, and the mayor too.",
     content_type="text/plain",
 )

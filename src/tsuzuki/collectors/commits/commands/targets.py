@@ -92,7 +92,7 @@ def _require_consistent(
 
 
 def _add_one(invocation: Invocation, project: str, branch: str | None, *, dry_run: bool) -> None:
-    with open_application(invocation, dry_run=dry_run) as application:
+    with open_application(invocation) as application:  # a dry run needs the tables too
         commits = commits_service(application).commits
         if dry_run:
             emit(
@@ -111,7 +111,7 @@ def _add_one(invocation: Invocation, project: str, branch: str | None, *, dry_ru
 def _add_matching(
     invocation: Invocation, project: str | None, patterns: tuple[str, ...], *, dry_run: bool
 ) -> None:
-    with open_application(invocation, dry_run=dry_run) as application:
+    with open_application(invocation) as application:  # a dry run needs the tables too
         additions = commits_service(application).commits.add_targets(
             project,
             patterns,

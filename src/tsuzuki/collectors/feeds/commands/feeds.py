@@ -124,7 +124,7 @@ def add(
     body: dict[str, Any] = {"url": url}
     for key, text in settings:
         body[key] = parse_key_value(key, text)
-    with open_application(invocation, dry_run=dry_run) as application:
+    with open_application(invocation) as application:  # a dry run needs the tables too
         definitions = feeds_service(application).definitions
         view = definitions.add(
             job_name, name, body, schedule={"schedule": {"every": every}}, dry_run=dry_run
