@@ -91,8 +91,9 @@ def test_a_feed_is_shown_with_its_settings_and_its_error(bot: Workspace) -> None
 
 
 def test_a_feed_is_added_with_what_is_missing(workspace: Workspace) -> None:
-    before = workspace.content()
     words = ("feeds", "add", "news", "https://a.example/feed", "--set", "language=ja")
+    workspace.ok(*words, "--dry-run")  # creates the tables
+    before = workspace.content()
     tried = workspace.ok(*words, "--dry-run")
     assert workspace.content() == before
     assert "There is no account 'default', so nothing can be posted." in tried.err
