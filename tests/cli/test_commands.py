@@ -220,7 +220,9 @@ def test_the_line_in_the_table_is_the_first_line_of_the_commands_own_help(
 
 
 def every_command() -> Iterator[tuple[click.Context, click.Command]]:
-    waiting: list[tuple[click.Context, click.Command]] = [(click.Context(ROOT), ROOT)]
+    waiting: list[tuple[click.Context, click.Command]] = [
+        (click.Context(ROOT, **ROOT.context_settings), ROOT)
+    ]
     while waiting:
         context, command = waiting.pop()
         yield context, command

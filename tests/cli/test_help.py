@@ -16,7 +16,7 @@ def every_command(
 ) -> Iterator[tuple[str, click.Command]]:
     yield path, command
     if isinstance(command, click.Group):
-        context = click.Context(command)
+        context = click.Context(command, **ROOT.context_settings)
         for name in command.list_commands(context):
             child = command.get_command(context, name)
             assert child is not None

@@ -63,7 +63,7 @@ def judged(*command: object, text: str | None = None) -> str:
 def check_command(words: list[str]) -> None:
     """Parse the options of a command line of ours, without running it."""
     command: click.Command = COMMANDS
-    context = click.Context(COMMANDS, info_name="tsuzuki")
+    context = click.Context(COMMANDS, info_name="tsuzuki", **COMMANDS.context_settings)
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         name, *words = words
         found = command.get_command(context, name)

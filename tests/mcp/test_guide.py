@@ -9,6 +9,7 @@ from typing import Any
 import click
 import pytest
 
+from tsuzuki.cli.root import ROOT
 from tsuzuki.cli.serve.mcp import mcp
 from tsuzuki.cli.serve.web_options import DEFAULT_ADDRESS
 from tsuzuki.mcp.presets import presets
@@ -73,7 +74,7 @@ def test_a_snippet_has_the_documented_keys_and_starts_the_server(agent: str) -> 
     command = server["command"]
     words = command if isinstance(command, list) else [command, *server["args"]]
     assert words[:2] == ["tsuzuki", "mcp"]
-    mcp.make_context("mcp", words[2:], parent=click.Context(click.Group()))
+    mcp.make_context("mcp", words[2:], parent=click.Context(ROOT, **ROOT.context_settings))
 
 
 def test_the_table_has_every_tool_with_its_budgets() -> None:

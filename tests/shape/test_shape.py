@@ -88,7 +88,7 @@ def commands_in(document: Path) -> list[list[str]]:
 def test_every_command_a_document_names_exists_with_its_options(document: Path) -> None:
     for words in commands_in(document):
         command: click.Command = ROOT
-        context = click.Context(ROOT, info_name="tsuzuki")
+        context = click.Context(ROOT, info_name="tsuzuki", **ROOT.context_settings)
         rest = list(words)
         while rest and isinstance(command, click.Group) and not rest[0].startswith("-"):
             found = command.get_command(context, rest[0])

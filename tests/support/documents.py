@@ -250,7 +250,11 @@ def is_endless(words: list[str]) -> bool:
 
 def parse(words: list[str]) -> click.Context:
     """The context of the command that these words call. Raises `click.UsageError` if they call none."""
-    context, command, rest = click.Context(ROOT, info_name="tsuzuki"), ROOT, [*words]  # type: click.Context, click.Command, list[str]
+    context, command, rest = (
+        click.Context(ROOT, info_name="tsuzuki", **ROOT.context_settings),
+        ROOT,
+        [*words],
+    )  # type: click.Context, click.Command, list[str]
     while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
         name = rest.pop(0)
         found = command.get_command(context, name)

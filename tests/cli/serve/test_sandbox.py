@@ -20,6 +20,7 @@ import requests
 from support.git_histories import straight
 from support.workspace import Workspace
 from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.root import ROOT
 from tsuzuki.cli.serve import sandbox as command
 from tsuzuki.sandbox.stand_in_kind import StandInKind
 
@@ -156,7 +157,7 @@ def test_stand_ins_of_any_collector_have_options(monkeypatch: pytest.MonkeyPatch
         "second": (kind("sky", usual_port=9000),),
     }
     monkeypatch.setattr(command, "collector_parts", lambda _: parts)
-    context = click.Context(command.sandbox)
+    context = click.Context(command.sandbox, **ROOT.context_settings)
     options = [one.opts[0] for one in command.sandbox.get_params(context)]
     assert options[:3] == ["--place", "--sky-port", "--wind-port"]
 

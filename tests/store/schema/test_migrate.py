@@ -22,7 +22,6 @@ from tsuzuki.store.runs import runs
 from tsuzuki.store.schema.compatibility import compatibility
 from tsuzuki.store.schema.migrate import (
     ENGINE,
-    FORMER,
     Component,
     SchemaWatch,
     current_revision,
@@ -183,11 +182,11 @@ def test_a_database_from_before_the_first_release_is_refused_and_left_as_it_is(
     empty: Database,
 ) -> None:
     with empty.write() as connection:
-        connection.execute(text(f"CREATE TABLE {FORMER} (version_num text)"))
+        connection.execute(text("CREATE TABLE schema_version_engine (version_num text)"))
     with pytest.raises(SchemaMismatch, match=r"before 0\.1\.0") as refused:
         upgrade(empty)
     assert "Use another database" in (refused.value.hint or "")
-    assert tables(empty) == {FORMER}
+    assert tables(empty) == {"schema_version_engine"}
 
 
 # --- a newer version was here ---------------------------------------------------------------------

@@ -42,7 +42,7 @@ _REVISION = re.compile(
 
 _EXPANDS = re.compile(r"^expands\s*(?::[^=\n]+)?=\s*True\b", re.MULTILINE)
 
-FORMER = "tsuzuki_schema_version_engine"
+FORMER = "schema_version_engine"
 """The version table of databases from before the first release."""
 
 LOCK_KEY = 0x7473757A  # "tsuz": one advisory lock for all migrations of a database
