@@ -33,7 +33,7 @@ FIXED_EACH = 300
 
 PARTS = 2
 
-FIXED_NAMED_EACH = 600
+FIXED_NAMED_EACH = 150
 
 ONCE_BROKEN = {
     "a write lock held for long": (98, 136, 263, 304, 411, 413),
