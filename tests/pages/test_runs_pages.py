@@ -6,8 +6,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from support.page_checks import Layouts, Visitor, check_twin, layout_shifts, visitor
+from support.waiting import wait_until
 from support.web_client import Served
-from tsuzuki.model.states import RunState
+from tsuzuki.model.run_filter import RunFilter
+from tsuzuki.model.states import Outcome, RunState
 from tsuzuki.services.runs import Request
 
 REFRESH = "document.dispatchEvent(new Event('visibilitychange'))"
@@ -294,3 +296,23 @@ def test_the_filter_button_stays_where_it_is(person: Visitor) -> None:
     inputs = page.locator(".filter-form input:visible, .filter-form select:visible").all()
     tops = {round(box["y"]) for one in inputs if (box := one.bounding_box())}
     assert max(tops) - min(tops) == 0 or len(tops) < len(inputs)
+
+
+def test_a_skipped_run_names_the_run_that_was_in_its_way(person: Visitor, site: Served) -> None:
+    jobs, runs = site.application.jobs, site.application.runs
+    jobs.create("too-often", {"command": ["sleep", "60"], "schedule": {"every": "1s"}})
+    skipped = RunFilter(job_name="too-often", outcomes=frozenset({Outcome.SKIPPED}), limit=1)
+    site.application.local_engine.start()
+    wait_until(lambda: bool(runs.find(skipped)), "a tick was skipped")
+    jobs.set_enabled("too-often", False)
+    site.application.local_engine.stop()
+    run = runs.find(skipped)[0]
+    page = person.open("/runs?outcome=skipped")
+    row = page.locator(f"#run-{run.id}")
+    expect(row).to_contain_text("Skipped")
+    expect(row.get_by_role("link", name=f"Run {run.blocked_by}")).to_be_visible()
+    row.get_by_role("link", name=str(run.id), exact=True).click()
+    expect(page.locator("h1")).to_contain_text("Skipped")
+    expect(page.locator("#log")).to_be_hidden()
+    page.locator("#skipped").get_by_role("link", name=f"Run {run.blocked_by}").click()
+    expect(page).to_have_url(re.compile(rf"/runs/{run.blocked_by}$"))

@@ -23,7 +23,7 @@ from tsuzuki.web.pages.error_texts import translated_text
 from tsuzuki.web.pages.language import message, translations
 from tsuzuki.web.pages.schedule_text import interval, month_name, schedule_text
 from tsuzuki.web.pages.viewer import Viewer
-from tsuzuki.web.pages.words import REASONS, STATES
+from tsuzuki.web.pages.words import OUTCOMES, REASONS, STATES
 from tsuzuki.web.paging import Count
 
 NONE = "\N{EN DASH}"
@@ -210,7 +210,7 @@ def _told_value(context: Context, value: Any) -> Markup:
 def run_label(context: Context, run: Any) -> str:
     """A run as the label of a mark: a page has a thousand of them, so no macro makes it."""
     gettext = _translations_of(_viewer(context).language)
-    parts = [gettext(STATES[run.state].text)]
+    parts = [gettext(OUTCOMES[run.outcome].text)]
     if run.seconds is not None:
         parts.append(_duration(run.seconds, gettext))
     if run.reason:
