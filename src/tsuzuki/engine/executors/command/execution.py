@@ -144,8 +144,8 @@ def outcome_of(
 ) -> Outcome:
     """The outcome of the command. `cause` is why we stopped it, if we did; it does not count if the command
     had ended by itself before the signal came. A command that its supervisor ended because we did not renew its
-    deadline could not be confirmed. `stderr_tail` is what it wrote last to standard error; its line that names the cause
-    is the error."""
+    deadline could not be confirmed. `stderr_tail` is what it wrote last to standard error; its line that names the
+    cause is the error."""
     facts = report or {"stopped": cause is not None}
     if "refused" in facts:
         return Failed(reason=_start_reason(facts), error=_start_error(facts, spec))
