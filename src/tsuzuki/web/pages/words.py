@@ -33,7 +33,7 @@ STATES = MappingProxyType(
 OUTCOMES = MappingProxyType(
     {
         **{outcome: STATES[outcome.state] for outcome in Outcome},
-        Outcome.SKIPPED: Word(message("Skipped"), "canceled", "quiet"),
+        Outcome.SKIPPED: Word(message("Skipped"), "skipped", "quiet"),
     }
 )
 """How runs ended: a skipped run is stored as CANCELED, and is not called so."""
