@@ -96,7 +96,7 @@ def confirm(context: Page, bulk_id: BulkId) -> Response:
         context.application.bulk.confirm(bulk_id)
     except TsuzukiError as problem:
         return _refused(context, bulk_id, problem)
-    text = message("Bulk action %(id)s is carried out.")
+    text = message("Bulk action %(id)s started.")
     return context.redirect(f"/bulk/{bulk_id}", text, id=bulk_id)
 
 
