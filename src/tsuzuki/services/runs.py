@@ -197,6 +197,11 @@ class Runs(ActingService):
                 cancel_requested=cancel_requests.of_runs(connection, [run_id]).get(run_id),
             )
 
+    def job_names(self, run_ids: Collection[int]) -> dict[int, str]:
+        """The jobs of those of these runs that exist."""
+        with self._database.read() as connection:
+            return {run.id: run.job_name for run in runs.get_many(connection, sorted(run_ids))}
+
     def newest_attempt(self, run_id: int) -> Run | None:
         """The newest retry of a run, or the run itself; None if there is no such run."""
         with self._database.read() as connection:
