@@ -59,8 +59,8 @@ class DefinitionChange(Model):
 
 
 class JobPageView(Model):
-    """`place` is where a job of the file stands in it; its schedule can be changed there from the page. `changes` is null for those who may not see the audit
-    log, `past` for a job that is not applied."""
+    """`place` is where a job of the file stands in it, and its schedule can be changed there. `changes` is null for
+    those who may not see the audit log, `past` for a job that is not applied."""
 
     job: JobOut
     place: str | None
