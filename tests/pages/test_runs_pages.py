@@ -167,7 +167,7 @@ def test_a_bulk_action_keeps_its_frozen_filter(person: Visitor, site: Served) ->
     expect(heading).to_be_visible()
     assert page.url == address
     page.get_by_role("button", name=f"Cancel {matched} runs").click()
-    expect(page.locator("#flash")).to_contain_text("is carried out")
+    expect(page.locator("#flash")).to_contain_text("started")
     page.get_by_role("button", name="Stop").click()
     expect(page.locator("#flash")).to_contain_text("goes no further")
 

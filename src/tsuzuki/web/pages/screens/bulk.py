@@ -80,7 +80,7 @@ def _samples(context: PageContext, frozen: dict[str, object], ceiling_id: int) -
 @screen.form("/bulk/{bulk_id:int}/confirm", right=Right.RUNS_OPERATE, page=bulk_page)
 def confirm(context: Page, bulk_id: BulkId) -> Response:
     context.application.bulk.confirm(bulk_id)
-    text = message("Bulk action %(id)s is carried out.")
+    text = message("Bulk action %(id)s started.")
     return context.redirect(f"/bulk/{bulk_id}", text, id=bulk_id)
 
 
