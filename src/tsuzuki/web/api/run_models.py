@@ -6,9 +6,11 @@ from typing import Any
 from pydantic import Field
 
 from tsuzuki.model.run import Run
-from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState, Trigger
+from tsuzuki.model.states import Actor, ContinuationState, Outcome, Reason, RunState, Trigger
+from tsuzuki.services.explain import StatusReason
 from tsuzuki.services.runs import RunView
 from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.api.explanations import ReasonOut, reason_out
 from tsuzuki.web.context import Context
 
 MASKED = ("arguments", "result", "error")
@@ -21,6 +23,9 @@ class RunOut(Model):
     job_definition_id: int
     job_name: str
     state: RunState
+    outcome: Outcome | None = Field(
+        description="How it ended, for people: a skipped run has the state CANCELED. Null until it ends."
+    )
     version: int
     trigger: Trigger
     scheduled_for: Moment
@@ -56,6 +61,17 @@ class RunOut(Model):
     progress_processed: int
     progress_total: int | None
     progress_at: Moment | None
+    blocked_by: int | None = Field(
+        description="The unfinished run because of which this one was skipped (reason `overlap`)."
+    )
+
+
+class ListedRun(RunOut):
+    """A run of a list: one that waits has the reason for it."""
+
+    waits_for: ReasonOut | None = Field(
+        description="Why it waits: the first reason of its explanation. Null if it does not wait."
+    )
 
 
 class TransitionOut(Model):
@@ -88,6 +104,11 @@ def run_out(context: Context, run: Run) -> RunOut:
     return RunOut(**_values(context, run))
 
 
+def listed_out(context: Context, run: Run, reason: StatusReason | None) -> ListedRun:
+    waits_for = None if reason is None else reason_out(context, reason)
+    return ListedRun(**_values(context, run), waits_for=waits_for)
+
+
 def detail_out(context: Context, view: RunView) -> RunDetail:
     requested = view.cancel_requested
     return RunDetail(
@@ -100,7 +121,7 @@ def detail_out(context: Context, view: RunView) -> RunDetail:
 
 
 def _values(context: Context, run: Run) -> dict[str, Any]:
-    values = vars(run).copy()
+    values = {**vars(run), "outcome": run.outcome}
     del values["log_ref"]  # where the archive keeps it is of no use to a caller
     values.update({key: context.mask(values[key]) for key in MASKED})
     return values

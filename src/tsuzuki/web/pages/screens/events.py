@@ -8,7 +8,7 @@ from fastapi import Form, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki.model.access import Right
-from tsuzuki.model.errors import TsuzukiError, UsageError
+from tsuzuki.model.errors import UsageError
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.services.events import Event
 from tsuzuki.web.answers import Model
@@ -19,7 +19,7 @@ from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.pages.words import Word
 from tsuzuki.web.paging import COUNT_MAX, Count, count_of
-from tsuzuki.web.problems import Problem, RequestError
+from tsuzuki.web.problems import RequestError
 from tsuzuki.web.security.bodies import INTEGER_MAX, parse_json
 
 screen = Screen()
@@ -32,11 +32,17 @@ UNPROCESSED = Word(message("Waits"), "pending", "wait")
 EventId = Annotated[int, Path(ge=1, le=INTEGER_MAX)]
 
 
+class EventRow(EventOut):
+    """`runs` is how many runs it started; null for those who may not see runs."""
+
+    runs: Count | None
+
+
 class EventsView(Model):
     processed: ClassVar = PROCESSED
     unprocessed: ClassVar = UNPROCESSED
 
-    events: list[EventOut]
+    events: list[EventRow]
     next_cursor: str | None
     filters: dict[str, Any]
     count: Count | None
@@ -49,12 +55,20 @@ def events_page(context: Page, query: Annotated[EventQuery, Query()]) -> EventsV
         query.model_copy(update={"count": True}),
         find=lambda after, limit: events.find(event_type=event_type, before_id=after, limit=limit),
         position=lambda event: event.id,
-        item=lambda event: _event_out(context, event),
+        item=lambda event: _row(context, event),
         count=lambda: count_of(events.count(event_type=event_type, at_most=COUNT_MAX + 1)),
     )
     return EventsView(
         events=page.items, next_cursor=page.next_cursor, filters=page.filters, count=page.count
     )
+
+
+def _row(context: PageContext, event: Event) -> EventRow:
+    counted = None
+    if context.principal.may(Right.RUNS_READ):
+        wanted = RunFilter(event_id=event.id)
+        counted = count_of(context.application.runs.count(wanted, at_most=COUNT_MAX + 1))
+    return EventRow(**vars(_event_out(context, event)), runs=counted)
 
 
 def _event_out(context: PageContext, event: Event) -> EventOut:
@@ -87,49 +101,41 @@ def event_page(context: Page, event_id: EventId) -> EventView:
 
 
 class EmitView(Model):
-    """`form_key` is new for each form: sent twice it emits once. `problem` says what is wrong with what was typed."""
+    """`form_key` is new for each form: sent twice it emits once."""
 
     event_type: str = ""
     payload: str = ""
     dedupe_key: str = ""
-    form_key: str
-    problem: Problem | None = None
+    form_key: str = Field(default_factory=lambda: secrets.token_urlsafe(12))
 
 
 class EmitQuery(BaseModel):
-    event_type: str = Field("", max_length=200)
+    event_type: str = Field("", max_length=1000)
 
 
-@screen.page("/events/emit", right=Right.EVENTS_EMIT, template="screens/event_emit.html")
-def emit_page(context: Page, query: Annotated[EmitQuery, Query()]) -> EmitView:  # noqa: ARG001 - as every page takes
-    return EmitView(event_type=query.event_type, form_key=secrets.token_urlsafe(12))
-
-
-class EmitForm(BaseModel):
+class EmitForm(EmitQuery):
     model_config = ConfigDict(extra="forbid")
 
-    event_type: str = Field("", max_length=1000)
     payload: str = Field("", max_length=PAYLOAD_LENGTH_MAX)
     dedupe_key: str = Field("", max_length=500)
     form_key: str = Field(min_length=1, max_length=100)
 
 
-@screen.form("/events/emit", right=Right.EVENTS_EMIT)
+@screen.page("/events/emit", right=Right.EVENTS_EMIT, template="screens/event_emit.html")
+def emit_page(context: Page, form: Annotated[EmitQuery, Query()]) -> EmitView:  # noqa: ARG001 - as every page takes
+    return EmitView.model_validate(form.model_dump())
+
+
+@screen.form("/events/emit", right=Right.EVENTS_EMIT, page=emit_page)
 def emit(context: Page, form: Annotated[EmitForm, Form()]) -> Response:
-    events = context.application.events
     event_type = form.event_type.strip()
-    try:
-        context.application.webhooks.check_emitter(event_type, context.principal)
-        event, is_new = events.emit(
-            event_type,
-            _payload(form.payload),
-            dedupe_key=form.dedupe_key or f"web:{form.form_key}",
-            actor=context.principal.actor,
-        )
-    except TsuzukiError as problem:
-        told = context.problem(problem)
-        view = EmitView(**form.model_dump(), problem=told)
-        return context.render("screens/event_emit.html", view, status=told.status)
+    context.application.webhooks.check_emitter(event_type, context.principal)
+    event, is_new = context.application.events.emit(
+        event_type,
+        _payload(form.payload),
+        dedupe_key=form.dedupe_key or f"web:{form.form_key}",
+        actor=context.principal.actor,
+    )
     text = (
         message("Event %(id)s was emitted.")
         if is_new

@@ -8,7 +8,8 @@ from typing import ClassVar
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.run_filter import RunFilter
-from tsuzuki.model.states import RunState
+from tsuzuki.model.states import Outcome, RunState
+from tsuzuki.services.explain import Cause
 from tsuzuki.services.workers import EngineStatus
 from tsuzuki.web.answers import Model, Moment, SentenceText
 from tsuzuki.web.api.failures import FailureGroupOut, group_out
@@ -26,6 +27,7 @@ screen = Screen()
 RUNNING_SHOWN = 10
 UPCOMING_SHOWN = 10
 GROUPS_SHOWN = 5
+GROUPS_COUNTED = 100
 HANDLERS_SHOWN = 5
 LATE_AFTER = timedelta(seconds=60)
 """Due work that waits longer is told; a moment of waiting is usual."""
@@ -100,7 +102,7 @@ class EngineLine(Model):
 class HourOfOutcomes(Model):
     hour: Moment
     until: Moment
-    runs: dict[RunState, int]
+    runs: dict[Outcome, int]
 
 
 class UpcomingOut(Model):
@@ -110,6 +112,7 @@ class UpcomingOut(Model):
     due_at: Moment
     run_id: int | None
     is_late: bool
+    cause: Cause | None
 
 
 class OverviewView(Model):
@@ -120,11 +123,12 @@ class OverviewView(Model):
     health: Health
     attention: list[Attention]
     failures: list[FailureGroupOut]
+    failing: int
     engine: EngineLine
     running: list[RunOut]
     running_count: Count
     waiting_count: Count
-    ended: dict[RunState, int]
+    ended: dict[Outcome, int]
     hours: list[HourOfOutcomes]
     upcoming: list[UpcomingOut]
     cards: list[Card]
@@ -144,21 +148,18 @@ def overview_page(context: Page) -> OverviewView:
     upcoming = application.due.upcoming.find(limit=UPCOMING_SHOWN)
     oldest = next((item.due_at for item in upcoming if item.run_id and item.is_late), None)
     failures = application.failures.find(
-        since=context.viewer.now - timedelta(days=1), limit=GROUPS_SHOWN
+        since=context.viewer.now - timedelta(days=1), limit=GROUPS_COUNTED, unresolved=True
     )
     cards, broken = cards_of(context, collector_pages())
     attention = [*_attention(context, status, oldest), *_unusable(context, broken)]
     running = application.runs.find(RunFilter(states=HELD, limit=RUNNING_SHOWN))
     hours = _hours(context)
-    ended = {
-        state: sum(hour.runs.get(state, 0) for hour in hours)
-        for state in RunState
-        if state.is_final
-    }
+    ended = {outcome: sum(hour.runs.get(outcome, 0) for hour in hours) for outcome in Outcome}
     return OverviewView(
         health=_health(attention, bool(failures)),
         attention=attention,
-        failures=[group_out(context, group) for group in failures],
+        failures=[group_out(context, group) for group in failures[:GROUPS_SHOWN]],
+        failing=len(failures),
         engine=_engine(context, status, oldest),
         running=[run_out(context, run) for run in running],
         running_count=_count(context, HELD),

@@ -5,9 +5,10 @@ from typing import Annotated
 from fastapi import Query, Response
 
 from tsuzuki.model.access import Right
-from tsuzuki.model.errors import ConfigurationError, NotFound, TsuzukiError
+from tsuzuki.model.errors import ConfigurationError, NotFound
 from tsuzuki.model.run import Run
 from tsuzuki.model.run_filter import RunFilter
+from tsuzuki.model.states import Trigger
 from tsuzuki.web.answers import Model
 from tsuzuki.web.api.explanations import RunExplanation, explanation_out
 from tsuzuki.web.api.run_logs import LogLineOut, line_out
@@ -24,6 +25,9 @@ screen = Screen()
 LINES_SHOWN = 500
 FOUND_MAX = 500
 ATTEMPTS_SHOWN = 20
+CHANGES_READ = 50
+"""Changes of a run among which its start is looked for: it has few."""
+BY_PEOPLE = frozenset({Trigger.MANUAL, Trigger.RETRY})
 LineNumber = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
 
 
@@ -38,13 +42,16 @@ class LogView(Model):
 
 
 class RunPageView(Model):
-    """`attempts` are the runs of its chain of retries, the newest first; empty if it is the only one."""
+    """`attempts` are the runs of its chain of retries, the newest first; empty if it is the only one. `started_by` is
+    who started it by hand, `failure_group` the id of the group that it failed in."""
 
     run: RunDetail
     explanation: RunExplanation
     log: LogView
     effects: RunEffects
     attempts: list[RunOut]
+    started_by: str | None
+    failure_group: str | None
     can_cancel: bool
     can_retry: bool
 
@@ -65,6 +72,8 @@ def run_page(
         log=_log(context, run_id, line, search),
         effects=effects_of(context, view.run),
         attempts=_attempts(context, view.run) if view.run.retry_of or view.retried_as else [],
+        started_by=_started_by(context, view.run),
+        failure_group=context.application.failures.group_of_run(run_id),
         can_cancel=may_operate and not view.run.state.is_final,
         can_retry=may_operate and view.run.state.is_final and view.retried_as is None,
     )
@@ -75,6 +84,17 @@ def _attempts(context: PageContext, run: Run) -> list[RunOut]:
     chain = context.application.runs.find(RunFilter(origin_id=origin_id, limit=ATTEMPTS_SHOWN))
     first = [] if any(found.id == origin_id for found in chain) else [_run(context, origin_id)]
     return [run_out(context, found) for found in (*chain, *first)]
+
+
+def _started_by(context: PageContext, run: Run) -> str | None:
+    """Who asked for the run, or for the retry of the one before it, as recorded in the audit log."""
+    if run.trigger not in BY_PEOPLE:
+        return None
+    changes = context.application.audit.find(
+        object_type="run", object_id=str(run.retry_of or run.id), limit=CHANGES_READ
+    )
+    action = "run.retry" if run.retry_of else "run.start"
+    return next((change.actor for change in changes if change.action == action), None)
 
 
 def _log(context: PageContext, run_id: int, line: int | None, search: str | None) -> LogView:
@@ -102,56 +122,40 @@ def _found(context: PageContext, run_id: int, search: str) -> LogView:
 
 
 class ConfirmView(Model):
-    """`problem` says why it cannot be done."""
-
     run: RunOut
-    problem: Problem | None = None
 
 
-@screen.page(
-    "/runs/{run_id:int}/cancel", right=Right.RUNS_OPERATE, template="screens/run_cancel.html"
-)
-def confirm_cancel(context: Page, run_id: RunId) -> ConfirmView:
+def question(context: Page, run_id: RunId) -> ConfirmView:
     return ConfirmView(run=run_out(context, _run(context, run_id)))
-
-
-@screen.form("/runs/{run_id:int}/cancel", right=Right.RUNS_OPERATE)
-def cancel(context: Page, run_id: RunId) -> Response:
-    try:
-        run = context.application.runs.cancel(run_id)
-    except TsuzukiError as problem:
-        return _refused(context, run_id, problem, "screens/run_cancel.html")
-    if not run.state.is_final:
-        requested = message(
-            "Cancel requested: run %(run)s will be canceled when its handler's transaction ends."
-        )
-        return context.redirect(f"/runs/{run_id}", requested, run=run_id)
-    return context.redirect(f"/runs/{run_id}", message("Run %(run)s was canceled."), run=run_id)
-
-
-@screen.page(
-    "/runs/{run_id:int}/retry", right=Right.RUNS_OPERATE, template="screens/run_retry.html"
-)
-def confirm_retry(context: Page, run_id: RunId) -> ConfirmView:
-    return ConfirmView(run=run_out(context, _run(context, run_id)))
-
-
-@screen.form("/runs/{run_id:int}/retry", right=Right.RUNS_OPERATE)
-def retry(context: Page, run_id: RunId) -> Response:
-    try:
-        new_id = context.application.runs.retry(run_id).run_id
-    except TsuzukiError as problem:
-        return _refused(context, run_id, problem, "screens/run_retry.html")
-    text = message("This run retries run %(run)s.")
-    return context.redirect(f"/runs/{new_id}", text, run=run_id)
 
 
 def _run(context: PageContext, run_id: int) -> Run:
     return context.application.runs.get(run_id).run
 
 
-def _refused(context: PageContext, run_id: int, problem: TsuzukiError, template: str) -> Response:
-    """The page of the question again, with why it cannot be done."""
-    told = context.problem(problem)
-    view = ConfirmView(run=run_out(context, _run(context, run_id)), problem=told)
-    return context.render(template, view, status=told.status)
+@screen.confirmation(
+    "/runs/{run_id:int}/cancel",
+    right=Right.RUNS_OPERATE,
+    template="screens/run_cancel.html",
+    question=question,
+)
+def cancel(context: Page, run_id: RunId) -> Response:
+    run = context.application.runs.cancel(run_id)
+    text = message("Run %(run)s was canceled.")
+    if not run.state.is_final:
+        text = message(
+            "Cancel requested: run %(run)s will be canceled when its handler's transaction ends."
+        )
+    return context.redirect(f"/runs/{run_id}", text, run=run_id)
+
+
+@screen.confirmation(
+    "/runs/{run_id:int}/retry",
+    right=Right.RUNS_OPERATE,
+    template="screens/run_retry.html",
+    question=question,
+)
+def retry(context: Page, run_id: RunId) -> Response:
+    new_id = context.application.runs.retry(run_id).run_id
+    text = message("This run retries run %(run)s.")
+    return context.redirect(f"/runs/{new_id}", text, run=run_id)
