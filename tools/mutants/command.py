@@ -35,7 +35,9 @@ class Verdict:
 def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
     parser.add_argument("--number", type=int, default=60, help="number of mutants (default: 60)")
-    parser.add_argument("--seed", type=int, help="seed that selects the mutants (default: random, printed)")
+    parser.add_argument(
+        "--seed", type=int, help="seed that selects the mutants (default: random, printed)"
+    )
     options = parser.parse_args(words)
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     trees = [made(number) for number in range(TREES)]
