@@ -34,7 +34,7 @@ TRIGGERS = MappingProxyType(
     {
         Trigger.TIME: message("schedule"),
         Trigger.EVENT: message("event"),
-        Trigger.MANUAL: message("by hand"),
+        Trigger.MANUAL: message("manual"),
         Trigger.RETRY: message("retry"),
     }
 )
@@ -49,46 +49,46 @@ ACTORS = MappingProxyType(
 
 REASONS = MappingProxyType(
     {
-        Reason.HANDLER_FAILED: message("the handler failed"),
-        Reason.HANDLER_UNKNOWN: message("the handler is unknown"),
-        Reason.ARGUMENTS_INVALID: message("the arguments are invalid"),
-        Reason.TIMEOUT: message("it ran longer than its timeout"),
-        Reason.WORKER_LOST: message("its worker was lost"),
-        Reason.WORKER_SILENT: message("its worker fell silent"),
-        Reason.WORKER_SHUTDOWN: message("its worker shut down"),
-        Reason.NOT_CONFIRMED: message("its worker was not confirmed"),
-        Reason.ORPHAN_LIMIT: message("it was orphaned too often"),
-        Reason.LATE: message("it was too late"),
-        Reason.OVERLAP: message("an earlier run was still live"),
-        Reason.REPLACED: message("a newer run replaced it"),
-        Reason.OPERATOR: message("an operator decided so"),
-        Reason.JOB_DELETED: message("its job was removed"),
-        Reason.SCHEDULE_CHANGED: message("its schedule was changed"),
-        Reason.JOB_DISABLED: message("its job was disabled"),
+        Reason.HANDLER_FAILED: message("handler failed"),
+        Reason.HANDLER_UNKNOWN: message("unknown handler"),
+        Reason.ARGUMENTS_INVALID: message("invalid arguments"),
+        Reason.TIMEOUT: message("timed out"),
+        Reason.WORKER_LOST: message("worker lost"),
+        Reason.WORKER_SILENT: message("worker not responding"),
+        Reason.WORKER_SHUTDOWN: message("worker shut down"),
+        Reason.NOT_CONFIRMED: message("worker not confirmed in time"),
+        Reason.ORPHAN_LIMIT: message("orphaned too many times"),
+        Reason.LATE: message("too late to start"),
+        Reason.OVERLAP: message("previous run still in progress"),
+        Reason.REPLACED: message("replaced by a newer run"),
+        Reason.OPERATOR: message("requested by an operator"),
+        Reason.JOB_DELETED: message("job deleted"),
+        Reason.SCHEDULE_CHANGED: message("schedule changed"),
+        Reason.JOB_DISABLED: message("job disabled"),
     }
 )
 
 CAUSES = MappingProxyType(
     {
-        Cause.ENDED: Word(message("It has ended"), "succeeded", "quiet"),
-        Cause.RUNNING: Word(message("It is running"), "running", "busy"),
-        Cause.ASSIGNED: Word(message("It is assigned and starts next"), "assigned", "busy"),
-        Cause.NOT_DUE: Word(message("It is not due yet"), "pending", "wait"),
-        Cause.WAITING_FOR_RETRY: Word(message("It waits for its retry"), "retry", "wait"),
-        Cause.PAUSED: Word(message("Its job is switched off"), "paused", "warn"),
-        Cause.JOB_REMOVED: Word(message("Its job was removed"), "canceled", "bad"),
-        Cause.JOB_LIMIT: Word(message("Its job is at its limit"), "limit", "warn"),
-        Cause.KEY_LIMIT: Word(message("Its key is at its limit"), "limit", "warn"),
-        Cause.DATABASE_LOCKED: Word(message("The database is locked"), "failed", "bad"),
-        Cause.NO_LEADER: Word(message("No process leads"), "failed", "bad"),
-        Cause.NO_WORKER: Word(message("No worker is attached"), "failed", "bad"),
-        Cause.NO_TAGS: Word(message("No worker has its tags"), "failed", "bad"),
-        Cause.NO_HANDLER: Word(message("No worker can execute it"), "failed", "bad"),
-        Cause.CAPACITY: Word(message("Every slot is taken"), "limit", "warn"),
-        Cause.WORKER_SILENT: Word(message("Its worker is silent"), "failed", "bad"),
+        Cause.ENDED: Word(message("Finished"), "succeeded", "quiet"),
+        Cause.RUNNING: Word(message("In progress"), "running", "busy"),
+        Cause.ASSIGNED: Word(message("Assigned, starting next"), "assigned", "busy"),
+        Cause.NOT_DUE: Word(message("Not due yet"), "pending", "wait"),
+        Cause.WAITING_FOR_RETRY: Word(message("Waiting to be retried"), "retry", "wait"),
+        Cause.PAUSED: Word(message("Job is disabled"), "paused", "warn"),
+        Cause.JOB_REMOVED: Word(message("Job was deleted"), "canceled", "bad"),
+        Cause.JOB_LIMIT: Word(message("Job concurrency limit reached"), "limit", "warn"),
+        Cause.KEY_LIMIT: Word(message("Concurrency key limit reached"), "limit", "warn"),
+        Cause.DATABASE_LOCKED: Word(message("Database is locked"), "failed", "bad"),
+        Cause.NO_LEADER: Word(message("No leader"), "failed", "bad"),
+        Cause.NO_WORKER: Word(message("No workers attached"), "failed", "bad"),
+        Cause.NO_TAGS: Word(message("No worker has the required tags"), "failed", "bad"),
+        Cause.NO_HANDLER: Word(message("No worker supports this handler"), "failed", "bad"),
+        Cause.CAPACITY: Word(message("All slots are in use"), "limit", "warn"),
+        Cause.WORKER_SILENT: Word(message("Worker is not responding"), "failed", "bad"),
         Cause.CANCEL_REQUESTED: Word(message("Cancel requested"), "canceled", "wait"),
-        Cause.CONFIRMING: Word(message("Its worker asks to be confirmed"), "pending", "warn"),
-        Cause.NEXT: Word(message("Nothing is in its way: it is next"), "succeeded", "good"),
+        Cause.CONFIRMING: Word(message("Worker is awaiting confirmation"), "pending", "warn"),
+        Cause.NEXT: Word(message("Ready, next to be assigned"), "succeeded", "good"),
     }
 )
 
@@ -111,25 +111,25 @@ BULK_RESULTS = MappingProxyType(
         BulkResult.CANCELED: Word(message("canceled"), "canceled", "quiet"),
         BulkResult.REQUESTED: Word(message("cancel requested"), "canceled", "wait"),
         BulkResult.RETRIED: Word(message("retried"), "retry", "good"),
-        BulkResult.ENDED_BEFORE: Word(message("had ended before"), "succeeded", "quiet"),
-        BulkResult.RETRIED_BEFORE: Word(message("was retried before"), "retry", "quiet"),
+        BulkResult.ENDED_BEFORE: Word(message("already finished"), "succeeded", "quiet"),
+        BulkResult.RETRIED_BEFORE: Word(message("already retried"), "retry", "quiet"),
     }
 )
 
 REFUSALS = MappingProxyType(
     {
-        400: message("This request cannot be understood"),
-        401: message("Sign in first"),
-        403: message("This is not permitted"),
-        404: message("There is nothing here"),
-        405: message("This cannot be done here"),
-        409: message("This is not possible now"),
-        412: message("It was changed meanwhile"),
-        413: message("This is too large"),
-        422: message("Something in the request is wrong"),
+        400: message("Invalid request"),
+        401: message("Sign in required"),
+        403: message("Not permitted"),
+        404: message("Not found"),
+        405: message("Not allowed here"),
+        409: message("Not possible right now"),
+        412: message("Changed in the meantime"),
+        413: message("Too large"),
+        422: message("Invalid input"),
         429: message("Too many attempts"),
-        500: message("Something broke on our side"),
-        503: message("The database cannot be reached"),
+        500: message("Internal server error"),
+        503: message("Database unavailable"),
     }
 )
 

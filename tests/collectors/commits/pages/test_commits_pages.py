@@ -182,11 +182,11 @@ def test_the_chart_is_narrowed_by_links_and_what_counts_stands_in_the_address(
     page = person.open("/commits/chart")
     page.get_by_role("link", name="as written").click()
     expect(page).to_have_url(re.compile(r"identities=written"))
-    page.get_by_text("As a table", exact=True).click()
+    page.get_by_text("View as table", exact=True).click()
     page.locator(".twin").get_by_role("link", name="2026-12").click()
     expect(page).to_have_url(re.compile(r"since=2026-12-01&until=2026-12-31"))
     expect(page.locator(".chip", has_text="2026-12-31")).to_be_visible()
-    page.locator(".chip", has_text="From").get_by_role("link", name="Remove this filter").click()
+    page.locator(".chip", has_text="From").get_by_role("link", name="Remove filter").click()
     expect(page).not_to_have_url(re.compile("since="))
 
 

@@ -245,8 +245,8 @@ def start(context: Page, name: JobName, form: Annotated[StartBooksForm, Form()])
         Request(job=name, arguments=arguments), audited=True
     ).run_id
     if context.principal.may(Right.RUNS_READ):
-        return context.redirect(f"/runs/{run_id}", message("Run %(run)s was started."), run=run_id)
-    return context.redirect("/books", message("Run %(run)s was started."), run=run_id)
+        return context.redirect(f"/runs/{run_id}", message("Run %(run)s started."), run=run_id)
+    return context.redirect("/books", message("Run %(run)s started."), run=run_id)
 
 
 class ResetView(Model):

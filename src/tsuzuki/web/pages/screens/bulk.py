@@ -96,7 +96,7 @@ def confirm(context: Page, bulk_id: BulkId) -> Response:
         context.application.bulk.confirm(bulk_id)
     except TsuzukiError as problem:
         return _refused(context, bulk_id, problem)
-    text = message("Bulk action %(id)s is carried out.")
+    text = message("Bulk action %(id)s started.")
     return context.redirect(f"/bulk/{bulk_id}", text, id=bulk_id)
 
 
@@ -106,7 +106,7 @@ def stop(context: Page, bulk_id: BulkId) -> Response:
         context.application.bulk.stop(bulk_id)
     except TsuzukiError as problem:
         return _refused(context, bulk_id, problem)
-    text = message("Bulk action %(id)s goes no further. What was done stays done.")
+    text = message("Bulk action %(id)s stopped. Runs already processed are not reverted.")
     return context.redirect(f"/bulk/{bulk_id}", text, id=bulk_id)
 
 

@@ -172,4 +172,4 @@ def acknowledge(
             problem=told,
         )
         return context.render("screens/failure_acknowledge.html", view, status=told.status)
-    return context.redirect("/failures", message("The failures were acknowledged."))
+    return context.redirect("/failures", message("Failures acknowledged."))

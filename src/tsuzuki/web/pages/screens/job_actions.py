@@ -68,9 +68,9 @@ def run_now(context: Page, name: JobName, form: Annotated[RunForm, Form()]) -> R
             form = form.model_copy(update={"once": secrets.token_urlsafe(12)})
         view = RunJobView(job=job_out(context, application.jobs.get(name)), form=form, problem=told)
         return context.render("screens/job_run.html", view, status=told.status)
-    text = message("Run %(run)s was started.")
+    text = message("Run %(run)s started.")
     if not submission.is_new:
-        text = message("That key was used before: this is run %(run)s of then.")
+        text = message("Run %(run)s was already started with this key.")
     return context.redirect(f"/runs/{submission.run_id}", text, run=submission.run_id)
 
 
@@ -110,7 +110,7 @@ def enable(context: Page, name: JobName) -> Response:
         context.application.jobs.set_enabled(name, True)
     except TsuzukiError as problem:
         return _refused(context, name, problem, "screens/job_enable.html")
-    return context.redirect(_path(name), message("Job %(job)s was switched on."), job=name)
+    return context.redirect(_path(name), message("Job %(job)s enabled."), job=name)
 
 
 @screen.page("/jobs/{name}/disable", right=Right.JOBS_OPERATE, template="screens/job_disable.html")
@@ -124,7 +124,7 @@ def disable(context: Page, name: JobName) -> Response:
         context.application.jobs.set_enabled(name, False)
     except TsuzukiError as problem:
         return _refused(context, name, problem, "screens/job_disable.html")
-    return context.redirect(_path(name), message("Job %(job)s was switched off."), job=name)
+    return context.redirect(_path(name), message("Job %(job)s disabled."), job=name)
 
 
 class DeleteJobForm(BaseModel):
@@ -146,7 +146,7 @@ def delete(context: Page, name: JobName, form: Annotated[DeleteJobForm, Form()])
         context.application.jobs.discard(name, version=form.version)
     except TsuzukiError as problem:
         return _refused(context, name, problem, "screens/job_delete.html")
-    return context.redirect("/jobs", message("Job %(job)s was deleted."), job=name)
+    return context.redirect("/jobs", message("Job %(job)s deleted."), job=name)
 
 
 def _path(name: str) -> str:

@@ -41,7 +41,7 @@ def apply(context: Page) -> Response:
         told = context.problem(problem)
         return context.render(TEMPLATE, _view(context, problem=told), status=told.status)
     return context.redirect(
-        "/jobs", message("The file was applied: %(count)s changes."), count=len(changes)
+        "/jobs", message("File applied. Changes: %(count)s."), count=len(changes)
     )
 
 

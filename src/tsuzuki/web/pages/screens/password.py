@@ -61,5 +61,5 @@ def change(context: Page, form: Annotated[OwnPasswordForm, Form()]) -> Response:
         status = 422 if problem.status == 401 else problem.status
         view = PasswordView(user=name, problem=problem)
         return context.render("screens/password.html", view, status=status)
-    text = message("Your password is changed. Your other sessions have ended.")
+    text = message("Password changed. Your other sessions have ended.")
     return context.redirect("/sessions", text)

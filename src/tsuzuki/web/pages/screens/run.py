@@ -126,7 +126,7 @@ def cancel(context: Page, run_id: RunId) -> Response:
             "Cancel requested: run %(run)s will be canceled when its handler's transaction ends."
         )
         return context.redirect(f"/runs/{run_id}", requested, run=run_id)
-    return context.redirect(f"/runs/{run_id}", message("Run %(run)s was canceled."), run=run_id)
+    return context.redirect(f"/runs/{run_id}", message("Run %(run)s canceled."), run=run_id)
 
 
 @screen.page(
@@ -142,7 +142,7 @@ def retry(context: Page, run_id: RunId) -> Response:
         new_id = context.application.runs.retry(run_id).run_id
     except TsuzukiError as problem:
         return _refused(context, run_id, problem, "screens/run_retry.html")
-    text = message("This run retries run %(run)s.")
+    text = message("This run is a retry of run %(run)s.")
     return context.redirect(f"/runs/{new_id}", text, run=run_id)
 
 

@@ -20,7 +20,7 @@ from tsuzuki.web.problems import Problem
 screen = Screen()
 
 STATES = {
-    TokenState.LIVE: Word(message("Valid"), "succeeded", "good"),
+    TokenState.LIVE: Word(message("Active"), "succeeded", "good"),
     TokenState.EXPIRED: Word(message("Expired"), "timed-out", "warn"),
     TokenState.REVOKED: Word(message("Revoked"), "canceled", "quiet"),
 }
@@ -138,7 +138,7 @@ def revoke(context: Page, token_id: TokenId) -> Response:
         problem = context.problem(error)
         view = RevokeView(token=token, problem=problem)
         return context.render("screens/token_revoke.html", view, status=problem.status)
-    return context.redirect("/tokens", message("The token %(name)s is revoked."), name=token.name)
+    return context.redirect("/tokens", message("Token %(name)s revoked."), name=token.name)
 
 
 def _token(context: PageContext, token_id: str) -> TokenOut:

@@ -24,11 +24,11 @@ from tsuzuki.web.problems import Problem
 screen = Screen()
 
 ROLES = {
-    Role.VIEWER: message("sees jobs, runs and collections"),
+    Role.VIEWER: message("can view jobs, runs and collections"),
     Role.OPERATOR: message(
-        "also starts, cancels and retries, and sees code, settings and audit log"
+        "can also start, cancel and retry runs, and view code, settings and the audit log"
     ),
-    Role.ADMIN: message("also edits jobs and settings, and manages users"),
+    Role.ADMIN: message("can also edit jobs and settings, and manage users"),
 }
 ENABLED = Word(message("Enabled"), "succeeded", "good")
 DISABLED = Word(message("Disabled"), "canceled", "quiet")
@@ -110,7 +110,7 @@ def add(context: Page, form: Annotated[NewUserForm, Form()]) -> Response:
         kept = {"name": form.name, "role": form.role, "problem": problem}
         view = _users(context).model_copy(update=kept)
         return context.render("screens/users.html", view, status=problem.status)
-    text = message("%(name)s can sign in now.")
+    text = message("%(name)s can now sign in.")
     return context.redirect(f"/users/{path_part(added.name)}", text, name=added.name)
 
 
@@ -148,7 +148,7 @@ def set_role(context: Page, name: UserName, form: Annotated[RoleForm, Form()]) -
         changed = context.application.users.set_role(name, form.role, by=context.principal)
     except TsuzukiError as error:
         return _refused(context, name, error, "screens/user.html")
-    text = message("%(name)s is %(role)s now.")
+    text = message("%(name)s now has the role %(role)s.")
     return _to(context, name, text, role=changed.role)
 
 
@@ -161,7 +161,7 @@ def set_password(
         context.application.users.set_password(name, form.password, by=context.principal)
     except TsuzukiError as error:
         return _refused(context, name, error, "screens/user.html")
-    return _to(context, name, message("%(name)s has a new password; all sessions have ended."))
+    return _to(context, name, message("Password of %(name)s changed; all sessions ended."))
 
 
 def _to(context: PageContext, name: str, text: str, **values: object) -> Response:
@@ -181,7 +181,7 @@ def disable(context: Page, name: UserName) -> Response:
         context.application.users.disable(name, by=context.principal)
     except TsuzukiError as error:
         return _refused(context, name, error, "screens/user_disable.html")
-    return _to(context, name, message("%(name)s is disabled."))
+    return _to(context, name, message("User %(name)s disabled."))
 
 
 @screen.form("/users/{name}/enable", right=Right.ACCESS_MANAGE)
@@ -190,7 +190,7 @@ def enable(context: Page, name: UserName) -> Response:
         context.application.users.enable(name, by=context.principal)
     except TsuzukiError as error:
         return _refused(context, name, error, "screens/user.html")
-    return _to(context, name, message("%(name)s can sign in again."))
+    return _to(context, name, message("User %(name)s enabled."))
 
 
 @screen.page(
@@ -209,7 +209,7 @@ def end_sessions(context: Page, name: UserName) -> Response:
     ended = context.application.sessions.end_all(
         by=context.principal, user=user.name, keep_own=True
     )
-    text = message("%(count)s sessions of %(name)s have ended.")
+    text = message("Sessions of %(name)s ended: %(count)s.")
     return _to(context, user.name, text, count=ended)
 
 
@@ -224,4 +224,4 @@ def remove(context: Page, name: UserName) -> Response:
         context.application.users.remove(name, by=context.principal)
     except TsuzukiError as error:
         return _refused(context, name, error, "screens/user_remove.html")
-    return context.redirect("/users", message("The user %(name)s is removed."), name=name)
+    return context.redirect("/users", message("User %(name)s removed."), name=name)

@@ -85,7 +85,7 @@ def save(context: Page, form: Annotated[NewViewForm, Form()]) -> Response:
         told = context.problem(problem)
         view = NewView(name=form.name, address=address, problem=told)
         return context.render("screens/view_new.html", view, status=told.status)
-    return context.redirect(address, message("The view was saved."))
+    return context.redirect(address, message("View saved."))
 
 
 class DeleteQuery(BaseModel):
@@ -108,7 +108,7 @@ def delete(context: Page, form: Annotated[DeleteViewForm, Form()]) -> Response:
     if form.owner != context.principal.actor:
         require(context.principal, Right.ACCESS_MANAGE)
     context.application.saved_views.remove(form.name, owner=form.owner)
-    return context.redirect("/views", message("The view was deleted."))
+    return context.redirect("/views", message("View deleted."))
 
 
 def _local(address: str) -> str:

@@ -27,12 +27,12 @@ STATES = {
     WorkerState.ATTACHED: Word(message("Attached"), "succeeded", "good"),
     WorkerState.DRAINING: Word(message("Draining"), "pending", "warn"),
     WorkerState.DETACHED: Word(message("Detached"), "canceled", "bad"),
-    WorkerState.GONE: Word(message("Gone"), "canceled", "quiet"),
+    WorkerState.GONE: Word(message("Stopped"), "canceled", "quiet"),
 }
-SILENT = Word(message("Not heard"), "timed-out", "bad")
-LEADS = Word(message("Leads"), "assigned", "busy")
+SILENT = Word(message("Not responding"), "timed-out", "bad")
+LEADS = Word(message("Leading"), "assigned", "busy")
 DETACH_REASONS = {
-    DetachReason.SILENT: message("it missed heartbeats"),
+    DetachReason.SILENT: message("missed heartbeats"),
     DetachReason.OPERATOR: message("by an operator"),
 }
 
@@ -152,7 +152,7 @@ def drain(context: Page, worker_id: WorkerId) -> Response:
         context.application.workers.drain(worker_id)
     except TsuzukiError as problem:
         return _refused(context, worker_id, problem, "screens/worker_drain.html")
-    text = message("Worker %(worker)s drains: it finishes what it has, and leaves.")
+    text = message("Worker %(worker)s is draining. It will stop when its runs have finished.")
     return context.redirect("/workers", text, worker=worker_id)
 
 
@@ -171,7 +171,7 @@ def detach(context: Page, worker_id: WorkerId) -> Response:
         context.application.workers.detach(worker_id)
     except TsuzukiError as problem:
         return _refused(context, worker_id, problem, "screens/worker_detach.html")
-    text = message("Worker %(worker)s was detached.")
+    text = message("Worker %(worker)s detached.")
     return context.redirect("/workers", text, worker=worker_id)
 
 
@@ -223,5 +223,5 @@ def step_down(context: Page, form: Annotated[StepDownForm, Form()]) -> Response:
         told = context.problem(problem)
         view = StepDownView(leader=_leader(workers.status()), problem=told)
         return context.render("screens/leader_step_down.html", view, status=told.status)
-    text = message("Epoch %(epoch)s has ended. Another election follows.")
+    text = message("Epoch %(epoch)s ended. A new leader is being elected.")
     return context.redirect("/workers", text, epoch=ended.epoch)
