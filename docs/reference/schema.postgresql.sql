@@ -862,6 +862,19 @@ CREATE TRIGGER tsuzuki_leadership_released AFTER UPDATE ON tsuzuki_leadership FO
 WHEN (NEW.epoch = OLD.epoch AND NEW.holder IS NULL AND OLD.holder IS NOT NULL)
 EXECUTE FUNCTION tsuzuki_leadership_released();
 
+-- The unfinished run because of which a tick was skipped.
+ALTER TABLE tsuzuki_job_runs ADD COLUMN blocked_by BIGINT;
+
+-- Skipped runs are counted apart from canceled ones.
+ALTER TABLE tsuzuki_run_hours
+    DROP CONSTRAINT tsuzuki_ck_run_hours_outcome,
+    ADD CONSTRAINT tsuzuki_ck_run_hours_outcome CHECK (outcome IN ('SUCCEEDED', 'FAILED', 'TIMED_OUT', 'CANCELED', 'SKIPPED'));
+
+-- What a run was created with, as `tsuzuki_job_runs_fixed` guards the other columns.
+CREATE TRIGGER tsuzuki_job_runs_blocked_by BEFORE UPDATE OF blocked_by ON tsuzuki_job_runs FOR EACH ROW
+WHEN (OLD.blocked_by IS DISTINCT FROM NEW.blocked_by)
+EXECUTE FUNCTION tsuzuki_refuse('tsuzuki: what a run was created with does not change');
+
 -- books -----------------------------------------------------------------------------------------------
 
 -- Where each job continues in each set of queries.

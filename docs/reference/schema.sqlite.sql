@@ -901,6 +901,36 @@ BEGIN
     UPDATE tsuzuki_leader_terms SET ended_at = NEW.lease_expires_at WHERE epoch = NEW.epoch AND ended_at IS NULL;
 END;
 
+-- The unfinished run because of which a tick was skipped.
+ALTER TABLE tsuzuki_job_runs ADD COLUMN blocked_by INTEGER;
+
+-- Skipped runs are counted apart from canceled ones.
+ALTER TABLE tsuzuki_run_hours RENAME TO tsuzuki_run_hours_0001;
+DROP INDEX tsuzuki_ix_run_hours_job_definition_id;
+CREATE TABLE tsuzuki_run_hours (
+    hour TEXT NOT NULL,
+    job_definition_id INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    bucket INTEGER NOT NULL,
+    runs INTEGER NOT NULL,
+    seconds FLOAT NOT NULL,
+    CONSTRAINT tsuzuki_pk_run_hours PRIMARY KEY (hour, job_definition_id, outcome, bucket),
+    CONSTRAINT tsuzuki_ck_run_hours_outcome CHECK (outcome IN ('SUCCEEDED', 'FAILED', 'TIMED_OUT', 'CANCELED', 'SKIPPED')),
+    CONSTRAINT tsuzuki_ck_run_hours_bucket CHECK (bucket >= 0),
+    CONSTRAINT tsuzuki_ck_run_hours_runs CHECK (runs >= 1)
+)
+ WITHOUT ROWID;
+CREATE INDEX tsuzuki_ix_run_hours_job_definition_id ON tsuzuki_run_hours (job_definition_id, hour);
+INSERT INTO tsuzuki_run_hours SELECT hour, job_definition_id, outcome, bucket, runs, seconds FROM tsuzuki_run_hours_0001;
+DROP TABLE tsuzuki_run_hours_0001;
+
+-- What a run was created with, as `tsuzuki_job_runs_fixed` guards the other columns.
+CREATE TRIGGER tsuzuki_job_runs_blocked_by BEFORE UPDATE OF blocked_by ON tsuzuki_job_runs
+WHEN OLD.blocked_by IS NOT NEW.blocked_by
+BEGIN
+    SELECT RAISE(ABORT, 'tsuzuki: what a run was created with does not change');
+END;
+
 -- books -----------------------------------------------------------------------------------------------
 
 -- Where each job continues in each set of queries.

@@ -292,16 +292,16 @@ def test_no_part_of_an_error_shows_a_password(
     assert "^" not in told
 
 
-def test_every_exit_code_is_documented_in_the_readme_and_in_the_help(
+def test_every_exit_code_is_documented_in_the_guide_and_in_the_help(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     codes = {0, *EXIT_CODES.values(), EXIT_READER_GONE}
     assert set(EXIT_CODE_MEANINGS) == codes
-    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-    listed = re.search(r"^Exit codes: (.+?)\. ", readme, flags=re.DOTALL | re.MULTILINE)
-    assert listed is not None
-    entries = [" ".join(entry.split()) for entry in listed[1].split("·")]
-    assert entries == [f"{code} {meaning}" for code, meaning in EXIT_CODE_MEANINGS.items()]
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "running.md").read_text("utf-8")
+    section = guide.partition("## Exit codes\n")[2].partition("\n## ")[0]
+    assert [int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)] == [
+        *EXIT_CODE_MEANINGS
+    ]
     assert run_cli(["--help"]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert all(f"{code} {meaning}" in told for code, meaning in EXIT_CODE_MEANINGS.items())

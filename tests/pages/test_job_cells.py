@@ -1,12 +1,12 @@
 """What a row of the list of jobs shows of its runs."""
 
-from tsuzuki.model.states import RunState
+from tsuzuki.model.states import Outcome, RunState
 from tsuzuki.web.pages.job_cells import state_counts, strip_marks
 from tsuzuki.web.pages.job_views import JobPastOut
 from tsuzuki.web.pages.rendering import environment
 
 
-def past(live: dict[RunState, int], ended: dict[RunState, int]) -> JobPastOut:
+def past(live: dict[RunState, int], ended: dict[Outcome, int]) -> JobPastOut:
     return JobPastOut(
         recent=[],
         longest_seconds=0,
@@ -33,13 +33,13 @@ def test_a_mark_is_as_high_as_its_part_and_its_texts_are_escaped() -> None:
 
 def test_states_are_counted_in_groups_and_live_ones_from_all_times() -> None:
     counted = state_counts(
-        past({RunState.ORPHANED: 1}, {RunState.FAILED: 2, RunState.TIMED_OUT: 3}), "24h"
+        past({RunState.ORPHANED: 1}, {Outcome.FAILED: 2, Outcome.TIMED_OUT: 3}), "24h"
     )
     assert [(count.word.icon, count.runs, count.query) for count in counted] == [
         ("pending", 1, "&state=PENDING&state=ASSIGNED&state=ORPHANED&window=all"),
-        ("failed", 5, "&state=FAILED&state=TIMED_OUT&window=24h"),
+        ("failed", 5, "&outcome=failed&outcome=timed_out&window=24h"),
     ]
-    assert state_counts(past({}, {RunState.CANCELED: 0}), "7d") == []
+    assert state_counts(past({}, {Outcome.CANCELED: 0}), "7d") == []
 
 
 def test_words_are_translated_and_their_values_escaped() -> None:

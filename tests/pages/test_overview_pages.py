@@ -79,7 +79,7 @@ def test_each_hour_of_the_chart_leads_to_its_runs(person: Visitor, site: Served)
     last = page.locator("#hours svg a").last
     assert re.search(r"finished_from=.*&finished_until=", str(last.get_attribute("href")))
     shown = check_twin(person, "/")["hours"][-1]["runs"]
-    assert shown["FAILED"] >= 2
+    assert shown["failed"] >= 2
 
 
 def test_a_group_of_failures_is_acknowledged_in_a_dialog(person: Visitor, site: Served) -> None:

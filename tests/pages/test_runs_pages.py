@@ -6,8 +6,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from support.page_checks import Layouts, Visitor, check_twin, layout_shifts, visitor
+from support.waiting import wait_until
 from support.web_client import Served
-from tsuzuki.model.states import RunState
+from tsuzuki.model.run_filter import RunFilter
+from tsuzuki.model.states import Outcome, RunState
 from tsuzuki.services.runs import Request
 
 REFRESH = "document.dispatchEvent(new Event('visibilitychange'))"
@@ -16,6 +18,12 @@ REFRESH = "document.dispatchEvent(new Event('visibilitychange'))"
 
 def new_run(site: Served, job: str = "needs-gpu") -> int:
     return site.application.runs.submit(Request(job=job)).run_id
+
+
+def run_to_its_end(site: Served, run_id: int) -> None:
+    site.application.local_engine.start()
+    site.application.runs.wait(run_id, timeout_seconds=120)
+    site.application.local_engine.stop()
 
 
 def refresh(page: Page) -> None:
@@ -226,3 +234,85 @@ def test_the_attempts_of_a_run_are_listed(person: Visitor, site: Served) -> None
     page = person.open(f"/runs/{retry_id}")
     expect(page.locator("#attempts tbody tr")).to_have_count(2)
     site.application.runs.cancel(retry_id)
+
+
+def test_the_page_of_a_run_names_its_job_and_who_started_it(person: Visitor, site: Served) -> None:
+    asked = site.application.acting_as("user:alice").runs.submit(
+        Request(job="needs-gpu"), audited=True
+    )
+    page = person.open(f"/runs/{asked.run_id}")
+    expect(page).to_have_title(re.compile(rf"^needs-gpu · Run {asked.run_id} · "))
+    heading = page.get_by_role("heading", level=1)
+    expect(heading).to_contain_text(f"needs-gpu Run {asked.run_id}")
+    expect(page.locator("#facts")).to_contain_text("user:alice")
+
+
+def test_the_page_of_a_failed_run_leads_to_the_failures_of_its_cause(person: Visitor) -> None:
+    page = person.open("/runs/3")
+    page.get_by_role("link", name="All failures with this cause").click()
+    expect(page.locator("#runs")).to_contain_text("always-fails")
+
+
+def test_the_lines_of_an_error_are_lines(person: Visitor, site: Served) -> None:
+    site.application.jobs.create(
+        "two-lines", {"command": ["sh", "-c", "printf 'first\\nsecond\\n' >&2; exit 1"]}
+    )
+    run_id = new_run(site, "two-lines")
+    run_to_its_end(site, run_id)
+    page = person.open(f"/runs/{run_id}")
+    told = page.get_by_role("alert").inner_text()
+    assert "\\n" not in told
+    assert len(told.splitlines()) > 1
+
+
+def test_any_two_runs_of_a_list_are_compared(person: Visitor) -> None:
+    page = person.open("/runs?job=nightly-report&state=SUCCEEDED&window=all")
+    bar = page.locator("[data-selection]")
+    expect(bar).to_be_hidden()
+    page.get_by_label("Select run 1", exact=True).check()
+    expect(bar.get_by_role("button", name="Compare")).to_be_disabled()
+    page.get_by_label("Select run 2", exact=True).check()
+    bar.get_by_role("button", name="Compare").click()
+    expect(page.get_by_role("row", name=re.compile("^Run"))).to_have_text(re.compile(r"2\s*1"))
+    page.get_by_label("Compare with run").fill("3")
+    page.get_by_role("button", name="Compare").click()
+    expect(page).to_have_url(re.compile(r"/runs/2/compare\?with=3$"))
+    expect(page.get_by_role("row", name=re.compile("^State"))).to_contain_text("Failed")
+
+
+def test_all_runs_are_acted_on_only_below_a_filter(person: Visitor) -> None:
+    page = person.open("/runs")
+    expect(page.get_by_role("button", name="Retry all …")).to_have_count(0)
+    page = person.open("/runs?state=FAILED")
+    expect(page.get_by_role("button", name="Retry all …")).to_be_visible()
+
+
+def test_the_filter_button_stays_where_it_is(person: Visitor) -> None:
+    page = person.open("/runs?job=needs-gpu")
+    button = page.locator(".filters summary")
+    closed = button.bounding_box()
+    button.click()
+    assert button.bounding_box() == closed
+    inputs = page.locator(".filter-form input:visible, .filter-form select:visible").all()
+    tops = {round(box["y"]) for one in inputs if (box := one.bounding_box())}
+    assert max(tops) - min(tops) == 0 or len(tops) < len(inputs)
+
+
+def test_a_skipped_run_names_the_run_that_was_in_its_way(person: Visitor, site: Served) -> None:
+    jobs, runs = site.application.jobs, site.application.runs
+    jobs.create("too-often", {"command": ["sleep", "60"], "schedule": {"every": "1s"}})
+    skipped = RunFilter(job_name="too-often", outcomes=frozenset({Outcome.SKIPPED}), limit=1)
+    site.application.local_engine.start()
+    wait_until(lambda: bool(runs.find(skipped)), "a tick was skipped")
+    jobs.set_enabled("too-often", False)
+    site.application.local_engine.stop()
+    run = runs.find(skipped)[0]
+    page = person.open("/runs?outcome=skipped")
+    row = page.locator(f"#run-{run.id}")
+    expect(row).to_contain_text("Skipped")
+    expect(row.get_by_role("link", name=f"Run {run.blocked_by}")).to_be_visible()
+    row.get_by_role("link", name=str(run.id), exact=True).click()
+    expect(page.locator("h1")).to_contain_text("Skipped")
+    expect(page.locator("#log")).to_be_hidden()
+    page.locator("#skipped").get_by_role("link", name=f"Run {run.blocked_by}").click()
+    expect(page).to_have_url(re.compile(rf"/runs/{run.blocked_by}$"))

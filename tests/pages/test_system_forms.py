@@ -58,7 +58,7 @@ def test_the_overview_says_in_one_sentence_how_it_is(client: Client) -> None:
     assert "1 issue needs attention" in text
     view = client.get("/overview.json").json
     assert (view["health"], view["engine"]["is_led"]) == ("attention", True)
-    assert view["ended"]["FAILED"] == 2
+    assert view["ended"]["failed"] == 2
     assert [group["failures"] for group in view["failures"]] == [2]
 
 

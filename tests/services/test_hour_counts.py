@@ -7,7 +7,7 @@ import pytest
 from support.factories import run_in_state
 from support.moving_clock import MovingClock
 from tsuzuki.model.errors import Unreachable
-from tsuzuki.model.states import RunState
+from tsuzuki.model.states import Outcome, RunState
 from tsuzuki.services.statistics import RunStatistics
 from tsuzuki.store import rollups
 from tsuzuki.store.leadership import Term
@@ -15,7 +15,7 @@ from tsuzuki.store.rollups import HourCount
 from tsuzuki.store.sql.database import Connection, Database
 
 
-def by_hour(statistics: RunStatistics) -> list[dict[RunState, int]]:
+def by_hour(statistics: RunStatistics) -> list[dict[Outcome, int]]:
     return [dict(hour.outcomes.runs) for hour in statistics.by_hour(hours=4)]
 
 
@@ -41,6 +41,6 @@ def test_an_hour_that_cannot_be_read_leaves_the_hours_before_it_counted_once(
     with pytest.raises(Unreachable):
         by_hour(statistics)
     assert len(read_from) == 2
-    expected = [{RunState.FAILED: 1}] * 3 + [{}]
+    expected = [{Outcome.FAILED: 1}] * 3 + [{}]
     assert by_hour(statistics) == expected
     assert by_hour(statistics) == by_hour(RunStatistics(database=database)) == expected

@@ -10,7 +10,7 @@ from support.query_plans import last_sent, ways_to
 from support.statement_recorder import recorded
 from tsuzuki.model.job import Job, JobSource
 from tsuzuki.model.schedule import parse_schedule
-from tsuzuki.model.states import Reason, RunState, Trigger
+from tsuzuki.model.states import Outcome, Reason, RunState, Trigger
 from tsuzuki.services.job_history import JobHistory, cadence_of
 from tsuzuki.services.statistics import RunStatistics
 from tsuzuki.store import jobs
@@ -108,10 +108,10 @@ def test_days_are_those_of_the_zone(database: Database, clock: MovingClock) -> N
     statistics = RunStatistics(database=database)
     for zone, days_on in (("UTC", 0), ("Pacific/Kiritimati", 1)):
         found = statistics.by_day("hello", days=3, zone=ZoneInfo(zone))
-        assert [dict(day.outcomes.runs) for day in found] == [{}, {}, {RunState.FAILED: 1}]
+        assert [dict(day.outcomes.runs) for day in found] == [{}, {}, {Outcome.FAILED: 1}]
         assert found[-1].day == NOON.date() + timedelta(days=days_on)
     job_id = stored_jobs(database)["hello"].id
-    assert statistics.of_jobs([job_id, 999], hours=24)[job_id].runs == {RunState.FAILED: 1}
+    assert statistics.of_jobs([job_id, 999], hours=24)[job_id].runs == {Outcome.FAILED: 1}
     assert statistics.of_jobs([999], hours=24)[999].runs == {}
 
 

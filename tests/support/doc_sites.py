@@ -262,6 +262,7 @@ PREPARED: dict[str, Callable[[DocSite, Shell], None]] = {
     "docs/guide/commits.md": in_a_repository,
     "docs/guide/codeindex.md": in_the_tree,
     "docs/ops/operations.md": with_backups,
+    "docs/ops/collect.ja.md": with_a_mail_not_settled,
     "docs/ops/collect.md": with_a_mail_not_settled,
     "examples/press-releases/README.md": with_example,
 }

@@ -60,6 +60,7 @@ RUN = Run(
     progress_total=None,
     progress_at=None,
     log_ref=None,
+    blocked_by=None,
 )
 
 

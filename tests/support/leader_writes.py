@@ -21,7 +21,7 @@ from support.moving_clock import MovingClock
 from tsuzuki import store
 from tsuzuki.model.bulk import BulkResult, BulkVerb
 from tsuzuki.model.run import StartedRun
-from tsuzuki.model.states import Reason, RunState, Trigger
+from tsuzuki.model.states import Outcome, Reason, RunState, Trigger
 from tsuzuki.store import bulk, events, jobs, logs, pruning, rollups, workers
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.rollups import HourCount
@@ -177,7 +177,7 @@ def _store_hour(database: Database, clock: MovingClock, term: Term) -> Write:
             term=term,
             counted=hour,
             hour=hour,
-            counts=[HourCount(1, RunState.FAILED, 0, 1, 0.0)],
+            counts=[HourCount(1, Outcome.FAILED, 0, 1, 0.0)],
         )
 
     with database.write() as connection:

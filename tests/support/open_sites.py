@@ -63,7 +63,7 @@ def shared_site(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def put_back_after() -> Iterator[None]:
-    """What is open now."""
+    """What now has the role open."""
     sites = [*_open]
     for site in sites:
         site.keep()

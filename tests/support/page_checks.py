@@ -98,12 +98,14 @@ def visitor(
     javascript: bool = True,
     language: str = "en",
     theme: str = "light",
+    zone: str = "UTC",
 ) -> Iterator[Visitor]:
     """A person with an empty browser, which must not meet any fault."""
     context = browser.new_context(
         viewport={"width": width, "height": HEIGHT},
         java_script_enabled=javascript,
         locale=language,
+        timezone_id=zone,
         color_scheme="dark" if theme == "dark" else "light",
         reduced_motion="reduce",
     )

@@ -70,12 +70,12 @@ def test_the_runs_of_a_group_are_retried_once(client: Client) -> None:
 def test_outcomes_are_counted_by_hour_and_by_job(client: Client) -> None:
     hours = client.get("statistics/hours?hours=3&job=good").json["hours"]
     assert len(hours) == 3
-    assert [hour["runs"] for hour in hours if hour["runs"]] == [{"SUCCEEDED": 1}]
+    assert [hour["runs"] for hour in hours if hour["runs"]] == [{"succeeded": 1}]
     assert [hour["p95_seconds"] is None for hour in hours if not hour["runs"]] == [True, True]
     jobs = client.get("statistics/jobs?hours=3").json["jobs"]
     assert [job["job"] for job in jobs] == sorted(COMMANDS)
     good = next(job for job in jobs if job["job"] == "good")
-    assert good["runs"] == {"SUCCEEDED": 1}
+    assert good["runs"] == {"succeeded": 1}
     assert 0 < good["p50_seconds"] <= good["p95_seconds"]
     assert client.get("statistics/hours?job=god").code == "job_unknown"
     assert client.get("statistics/hours?hours=0").status == 422

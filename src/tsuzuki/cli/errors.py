@@ -150,7 +150,7 @@ EXIT_CODE_MEANINGS = {
     130: "interrupted",
     141: "the reader of the output has gone (SIGPIPE)",
 }
-"""Every code that a command can end with, as `tsuzuki --help` and the README list them."""
+"""Every exit code, as `tsuzuki --help` and docs/guide/running.md list them."""
 
 
 def exit_code_of(error: TsuzukiError) -> int:

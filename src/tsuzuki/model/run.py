@@ -6,7 +6,15 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from tsuzuki.model.losses import NO_LOSSES, Losses
-from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState, Trigger
+from tsuzuki.model.states import (
+    Actor,
+    ContinuationState,
+    Outcome,
+    Reason,
+    RunState,
+    Trigger,
+    outcome_of,
+)
 
 NO_ARGUMENTS: Mapping[str, Any] = {}
 
@@ -36,6 +44,7 @@ class NewRun(NamedTuple):
     """None on a first attempt: a random key."""
     defaulted_arguments: Sequence[str] | None = None
     """The names of the arguments that a request with a key left to the job's defaults; None if there are none."""
+    blocked_by: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +92,13 @@ class Run:
     progress_total: int | None
     progress_at: datetime | None
     log_ref: str | None
+    blocked_by: int | None
+    """The unfinished run because of which a scheduled time was skipped (`overlap`)."""
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How it ended, for people; None while it has not."""
+        return outcome_of(self.state, self.reason)
 
     @property
     def ref(self) -> "RunRef":

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from tsuzuki.model.states import Reason, RunState, Trigger
+from tsuzuki.model.states import LIVE_STATES, Outcome, Reason, RunState, Trigger
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,8 @@ class RunFilter:
     excluded_reasons: frozenset[Reason] = frozenset()
     triggers: frozenset[Trigger] = frozenset()
     excluded_triggers: frozenset[Trigger] = frozenset()
+    outcomes: frozenset[Outcome] = frozenset()
+    excluded_outcomes: frozenset[Outcome] = frozenset()
     concurrency_key: str | None = None
     event_id: int | None = None
     retry_of: int | None = None
@@ -45,14 +47,27 @@ class RunFilter:
     @property
     def wanted_states(self) -> frozenset[RunState]:
         """Empty: any."""
-        if not self.excluded_states:
+        if not self._narrows_states:
             return self.states
-        return (self.states or frozenset(RunState)) - self.excluded_states
+        chosen = (self.states or frozenset(RunState)) - self.excluded_states
+        if not (self.outcomes or self.excluded_outcomes):
+            return chosen
+        ended = {outcome.state for outcome in self.wanted_outcomes}
+        return chosen & (ended if self.outcomes else ended | LIVE_STATES)
+
+    @property
+    def wanted_outcomes(self) -> frozenset[Outcome]:
+        """How a run in it may have ended."""
+        return (self.outcomes or frozenset(Outcome)) - self.excluded_outcomes
 
     @property
     def is_empty(self) -> bool:
-        """No run can be in it: every state is excluded."""
-        return bool(self.excluded_states) and not self.wanted_states
+        """No run can be in it: its conditions on state and outcome exclude each other."""
+        return self._narrows_states and not self.wanted_states
+
+    @property
+    def _narrows_states(self) -> bool:
+        return bool(self.excluded_states or self.outcomes or self.excluded_outcomes)
 
     def as_dict(self) -> dict[str, Any]:
         """Its conditions as JSON, without the page. The inverse of `from_dict`."""
@@ -70,7 +85,12 @@ class RunFilter:
 
 
 _PAGE = frozenset({"before_id", "limit"})
-_ENUMS: Mapping[str, type[StrEnum]] = {"state": RunState, "reason": Reason, "trigger": Trigger}
+_ENUMS: Mapping[str, type[StrEnum]] = {
+    "state": RunState,
+    "reason": Reason,
+    "trigger": Trigger,
+    "outcome": Outcome,
+}
 
 
 def _as_json(value: object) -> object:

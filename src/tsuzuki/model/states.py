@@ -80,6 +80,36 @@ class Reason(StrEnum):
     JOB_DISABLED = "job_disabled"
 
 
+SKIP_REASONS = frozenset(
+    {Reason.LATE, Reason.OVERLAP, Reason.JOB_DISABLED, Reason.SCHEDULE_CHANGED}
+)
+"""Why a scheduled time or an event started no run. The run that records it is CANCELED, and was never assigned."""
+
+
+class Outcome(StrEnum):
+    """How a run ended, for people: its final state, with skipped runs apart from canceled ones."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    CANCELED = "canceled"
+    SKIPPED = "skipped"
+
+    @property
+    def state(self) -> RunState:
+        """The state in which a run with this outcome is stored."""
+        return RunState.CANCELED if self is Outcome.SKIPPED else RunState(self.value.upper())
+
+
+def outcome_of(state: RunState, reason: Reason | None) -> Outcome | None:
+    """The outcome of a run; None while it has not ended."""
+    if not state.is_final:
+        return None
+    if state is RunState.CANCELED and reason in SKIP_REASONS:
+        return Outcome.SKIPPED
+    return Outcome(state.value.lower())
+
+
 class ContinuationState(StrEnum):
     """Whether the worker of a RUNNING run waits for confirmation that it may go on."""
 

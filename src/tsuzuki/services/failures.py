@@ -85,6 +85,11 @@ class Failures(ActingService):
                 run_ids=tuple(failures.run_ids(connection, group_id, limit=RUNS_SHOWN_MAX)),
             )
 
+    def group_of_run(self, run_id: int) -> str | None:
+        """The id of the group that a run failed in; None if it did not fail."""
+        with self._database.read() as connection:
+            return failures.group_of_run(connection, run_id)
+
     def runs(self, group_id: str, *, before_id: int | None = None, limit: int = 50) -> list[Run]:
         """The runs of a group, the newest first. `before_id` continues a page."""
         with self._database.read() as connection:

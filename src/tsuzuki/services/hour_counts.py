@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from tsuzuki.model.states import RunState
+from tsuzuki.model.states import Outcome
 from tsuzuki.services.outcomes import Outcomes
 from tsuzuki.store import rollups
 from tsuzuki.store.rollups import HOUR, HourCount, HourRow, hour_of
@@ -28,7 +28,7 @@ KEPT_OPEN = timedelta(days=2)
 KEPT_MAX = 16
 """Answers about single jobs, and by job, that are kept."""
 
-_Key = tuple[int, RunState, int]
+_Key = tuple[int, Outcome, int]
 _Of = TypeVar("_Of")
 
 

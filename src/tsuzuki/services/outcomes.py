@@ -1,10 +1,10 @@
-"""How runs ended, counted: by state, by how long they took, and all their seconds."""
+"""How runs ended, counted: by outcome, by how long they took, and all their seconds."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 
 from tsuzuki.model.durations import percentile
-from tsuzuki.model.states import RunState
+from tsuzuki.model.states import Outcome
 from tsuzuki.store.rollups import HourCount
 
 
@@ -12,7 +12,7 @@ from tsuzuki.store.rollups import HourCount
 class Outcomes:
     """How many runs ended how, and how long they took. Those that are kept for many answers are only read."""
 
-    runs: Counter[RunState] = field(default_factory=Counter)
+    runs: Counter[Outcome] = field(default_factory=Counter)
     buckets: Counter[int] = field(default_factory=Counter)
     seconds: float = 0.0
     _durations: dict[float, float | None] = field(default_factory=dict, repr=False, compare=False)

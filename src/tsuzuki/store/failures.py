@@ -209,6 +209,17 @@ def run_ids(
     return list(execute(connection, _RUN_IDS, values).scalars())
 
 
+_GROUP_OF_RUN = select(run_failures.c.group_id).where(
+    run_failures.c.run_id == bindparam("run_id", type_=BigInteger())
+)
+
+
+def group_of_run(connection: Connection, run_id: int) -> str | None:
+    """The id of the group that a run failed in; None if it did not fail."""
+    found: str | None = execute(connection, _GROUP_OF_RUN, {"run_id": run_id}).scalar_one_or_none()
+    return found
+
+
 def job_names(connection: Connection, group_id: str) -> list[str]:
     return list(execute(connection, _JOB_NAMES, {"wanted": group_id}).scalars())
 

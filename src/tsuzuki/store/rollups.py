@@ -35,7 +35,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import Insert
 
 from tsuzuki.model.durations import LIMITS_SECONDS, NEVER_STARTED
-from tsuzuki.model.states import RunState
+from tsuzuki.model.states import SKIP_REASONS, Outcome, RunState
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.schema.history_tables import late_ends, run_hours, run_hours_progress
 from tsuzuki.store.schema.tables import job_run_transitions, job_runs
@@ -56,7 +56,7 @@ class HourCount(NamedTuple):
     """How many runs of a job ended so in an hour (or a part of one), by the bucket of their duration."""
 
     job_id: int
-    outcome: RunState
+    outcome: Outcome
     bucket: int
     runs: int
     seconds: float
@@ -155,9 +155,19 @@ def _end(dialect: Dialect) -> _End:
         ),
         else_=literal_column(str(len(LIMITS_SECONDS) + 1)),
     ).label("bucket")
-    return _End(job_runs.c.job_definition_id, job_run_transitions.c.to_state, bucket, seconds)
+    return _End(job_runs.c.job_definition_id, _OUTCOME, bucket, seconds)
 
 
+_SKIPPED = Outcome.SKIPPED.value.upper()
+_OUTCOME = case(
+    (
+        job_run_transitions.c.reason.in_(
+            [literal_column(f"'{reason.value}'") for reason in sorted(SKIP_REASONS)]
+        ),
+        literal_column(f"'{_SKIPPED}'"),
+    ),
+    else_=job_run_transitions.c.to_state,
+).label("outcome")
 _FINAL: list[ColumnElement[str]] = [
     literal_column(f"'{state.value}'") for state in RunState if state.is_final
 ]
@@ -232,7 +242,12 @@ def store_hour(
 def _add(connection: Connection, rows: Sequence[HourRow]) -> None:
     """Add to what is stored of these hours."""
     if rows:
-        execute_batch(connection, _upsert, _COLUMNS, [(row.hour, *row.counted) for row in rows])
+        execute_batch(connection, _upsert, _COLUMNS, [_stored(row) for row in rows])
+
+
+def _stored(row: HourRow) -> tuple[Any, ...]:
+    job_id, outcome, *counted = row.counted
+    return row.hour, job_id, outcome.value.upper(), *counted
 
 
 @lru_cache
@@ -309,7 +324,7 @@ def _together(found: Sequence[Sequence[Any]]) -> list[HourRow]:
     for _, at, job_id, outcome, bucket, took in found:
         seconds[hour_of(at), job_id, outcome, bucket].append(took)
     return [
-        HourRow(hour, HourCount(job_id, RunState(outcome), bucket, len(took), sum(took)))
+        HourRow(hour, HourCount(job_id, Outcome(outcome.lower()), bucket, len(took), sum(took)))
         for (hour, job_id, outcome, bucket), took in seconds.items()
     ]
 
@@ -416,4 +431,4 @@ def sums_of_jobs(
 
 def _count_from(row: Sequence[Any]) -> HourCount:
     job_id, outcome, bucket, runs, seconds = row
-    return HourCount(job_id, RunState(outcome), bucket, runs, seconds)
+    return HourCount(job_id, Outcome(outcome.lower()), bucket, runs, seconds)

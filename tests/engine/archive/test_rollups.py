@@ -13,7 +13,7 @@ from support.moving_clock import NOON, MovingClock
 from support.threads import at_once
 from tsuzuki.engine.archive.rollups import HourlyRollups
 from tsuzuki.model.errors import NotFound, UsageError
-from tsuzuki.model.states import FINAL_STATES, RunState
+from tsuzuki.model.states import FINAL_STATES, SKIP_REASONS, Outcome, RunState, outcome_of
 from tsuzuki.services.statistics import RunStatistics
 from tsuzuki.store import pruning, rollups
 from tsuzuki.store.leadership import Term
@@ -21,7 +21,7 @@ from tsuzuki.store.runs import moves
 from tsuzuki.store.sql.database import Connection, Database
 
 HOUR = timedelta(hours=1)
-FAILED, SUCCEEDED = RunState.FAILED, RunState.SUCCEEDED
+FAILED, SUCCEEDED = Outcome.FAILED, Outcome.SUCCEEDED
 
 
 @pytest.fixture
@@ -30,12 +30,12 @@ def term(database: Database) -> Term:
     return take_lead(database, lease_seconds=600.0)
 
 
-def ended(database: Database, term: Term, state: RunState, count: int) -> None:
+def ended(database: Database, term: Term, outcome: Outcome, count: int) -> None:
     for _ in range(count):
-        run_in_state(database, state, term)
+        run_in_state(database, outcome.state, term)
 
 
-def stored(database: Database) -> dict[tuple[datetime, RunState], int]:
+def stored(database: Database) -> dict[tuple[datetime, Outcome], int]:
     with database.read() as connection:
         rows = rollups.hours_between(connection, NOON - 30 * HOUR, NOON + 20_000 * HOUR)
     return {(row.hour, row.counted.outcome): row.counted.runs for row in rows}
@@ -225,7 +225,7 @@ def test_an_end_whose_transaction_commits_late_is_counted(
         canceled.result()
     assert stored(database) == {}
     tick_all(database, term)
-    assert stored(database) == {(NOON, RunState.CANCELED): 1}
+    assert stored(database) == {(NOON, Outcome.CANCELED): 1}
 
 
 def make_transactions_long(database: Database) -> None:
@@ -247,7 +247,7 @@ def test_a_late_end_is_not_deleted_before_it_is_added(
     clock.advance(2 * 3600)
     tick_all(database, term)
     clock.step(-2 * 3600)
-    late = run_in_state(database, FAILED, term).id
+    late = run_in_state(database, RunState.FAILED, term).id
     clock.step(2 * 3600)
 
     def due() -> list[int]:
@@ -267,7 +267,8 @@ def test_closed_and_open_hours_together_are_exact(
     database: Database, term: Term, clock: MovingClock, is_counted: bool
 ) -> None:
     for number, state in enumerate(sorted(FINAL_STATES), start=1):
-        ended(database, term, state, number)
+        for _ in range(number):
+            run_in_state(database, state, term)
     clock.advance(3 * 3600)
     ended(database, term, FAILED, 5)
     if is_counted:
@@ -276,7 +277,7 @@ def test_closed_and_open_hours_together_are_exact(
     assert [one.hour for one in hours] == [NOON + number * HOUR for number in range(-1, 4)]
     assert [dict(one.outcomes.runs) for one in hours] == [
         {},
-        {state: n for n, state in enumerate(sorted(FINAL_STATES), start=1)},
+        {outcome_of(state, None): n for n, state in enumerate(sorted(FINAL_STATES), start=1)},
         {},
         {},
         {FAILED: 5},
@@ -284,6 +285,22 @@ def test_closed_and_open_hours_together_are_exact(
     by_job = RunStatistics(database=database).by_job(hours=5)
     assert by_job["hello"].runs[FAILED] == 2 + 5
     assert by_job["hello"].duration(0.5) is not None
+
+
+@pytest.mark.parametrize("is_counted", [True, False])
+def test_skipped_runs_are_counted_apart_from_canceled_ones(
+    database: Database, term: Term, clock: MovingClock, is_counted: bool
+) -> None:
+    ended(database, term, Outcome.CANCELED, 1)
+    for reason in sorted(SKIP_REASONS):
+        pending = run_in_state(database, RunState.PENDING, term)
+        with database.write() as connection:
+            moves.skip(connection, term=term, runs=[pending], reason=reason)
+    clock.advance(2 * 3600)
+    if is_counted:
+        tick_all(database, term)
+    counted = RunStatistics(database=database).by_job(hours=3)["hello"].runs
+    assert counted == {Outcome.CANCELED: 1, Outcome.SKIPPED: len(SKIP_REASONS)}
 
 
 def test_hours_that_were_asked_for_before_are_counted_once(

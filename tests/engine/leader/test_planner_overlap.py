@@ -27,7 +27,7 @@ from support.planning import (
 from tsuzuki.model.misfire import Misfire
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.schedule import parse_schedule
-from tsuzuki.model.states import Reason, RunState, Trigger
+from tsuzuki.model.states import Outcome, Reason, RunState, Trigger
 from tsuzuki.store.leadership import Term
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.wakeups import channels
@@ -50,6 +50,8 @@ def test_forbid_records_a_tick_that_finds_a_live_run_as_overlap(
     assert (planned.created, planned.skipped) == (0, 1)
     assert created(database)[1:] == [(at(1), RunState.CANCELED, Reason.OVERLAP)]
     assert read_run(database, live.id).state is state
+    _, skipped = all_runs(database)
+    assert (skipped.outcome, skipped.blocked_by) == (Outcome.SKIPPED, live.id)
 
 
 def test_forbid_starts_again_when_the_live_run_has_ended(

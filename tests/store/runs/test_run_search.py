@@ -11,7 +11,7 @@ from support.many_runs import START, add_many_runs
 from support.query_plans import Sent, last_sent, plan_of
 from support.statement_recorder import recorded
 from tsuzuki.model.run_filter import RunFilter
-from tsuzuki.model.states import Reason, RunState, Trigger
+from tsuzuki.model.states import Outcome, Reason, RunState, Trigger
 from tsuzuki.store.runs import run_paths, run_search, runs
 from tsuzuki.store.sql.database import Connection, Database
 
@@ -57,6 +57,14 @@ FILTERS: dict[str, dict[str, Any]] = {
     "finished": {
         "finished_from": START + timedelta(seconds=100),
         "finished_until": START + timedelta(seconds=200),
+    },
+    "skipped": {"outcomes": {Outcome.SKIPPED}},
+    "canceled": {"outcomes": {Outcome.CANCELED}},
+    "skipped or failed": {"outcomes": {Outcome.SKIPPED, Outcome.FAILED}},
+    "all but skipped": {"excluded_outcomes": {Outcome.SKIPPED}},
+    "canceled, but not skipped": {
+        "states": {RunState.CANCELED},
+        "excluded_outcomes": {Outcome.SKIPPED},
     },
     "failed and not retried": {"states": {RunState.FAILED}, "is_retried": False},
 }

@@ -127,16 +127,16 @@ class Planner:
         )
         if decided.replaces_live:
             _replace(connection, live, term)
-        skipped = 0
-        for ticks, reason in (
-            (decided.skip, Reason.OVERLAP),
-            (decided.replaced, Reason.REPLACED),
-        ):
-            unwanted = [job.run_for(tick) for tick in ticks]
-            skipped += store_skipped(connection, unwanted, reason, term)
+        replaced = [job.run_for(tick) for tick in decided.replaced]
+        skipped = store_skipped(connection, replaced, Reason.REPLACED, term)
         wanted = [job.run_for(tick) for tick in decided.start]
-        created_ids = runs.create(connection, wanted, term=term)
-        return sum(1 for run_id in created_ids if run_id is not None), skipped
+        created = [
+            run_id for run_id in runs.create(connection, wanted, term=term) if run_id is not None
+        ]
+        blocked_by = live[0].id if live else next(iter(created), None)
+        overlapping = [job.run_for(tick)._replace(blocked_by=blocked_by) for tick in decided.skip]
+        skipped += store_skipped(connection, overlapping, Reason.OVERLAP, term)
+        return len(created), skipped
 
 
 def _replace(connection: Connection, live: Sequence[Run], term: Term) -> None:

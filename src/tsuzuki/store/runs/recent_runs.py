@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import BigInteger, Connection, Integer, Select, bindparam, func, select, true
 from sqlalchemy.engine import Dialect
 
-from tsuzuki.model.states import Reason, RunState, Trigger
+from tsuzuki.model.states import Outcome, Reason, RunState, Trigger, outcome_of
 from tsuzuki.store.schema.tables import job_runs
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.dialect import is_sqlite
@@ -28,6 +28,10 @@ class RecentRun(NamedTuple):
     started_at: datetime | None
     finished_at: datetime
     covers_ticks: int
+
+    @property
+    def outcome(self) -> Outcome | None:
+        return outcome_of(self.state, self.reason)
 
     @property
     def seconds(self) -> float | None:

@@ -19,6 +19,7 @@ from sqlalchemy import (
 )
 
 from tsuzuki.model.run_filter import RunFilter
+from tsuzuki.model.states import SKIP_REASONS, Outcome, RunState
 from tsuzuki.store.runs.states import in_indexed_state
 from tsuzuki.store.schema.history_tables import run_failures
 from tsuzuki.store.schema.tables import job_definitions, job_runs
@@ -61,6 +62,7 @@ def conditions_of_runs(
     """Over runs alone: neither what it says of jobs nor the page. `without` those of these names."""
     if wanted.wanted_states and "states" not in without:
         yield in_indexed_state(*sorted(wanted.wanted_states))
+    yield from _canceled_or_skipped(wanted.wanted_outcomes)
     for name, column in _EQUAL.items():
         value = getattr(wanted, name)
         if value is not None and name not in without:
@@ -88,6 +90,15 @@ _SETS: dict[str, ColumnElement[Any]] = {
     "reasons": job_runs.c.reason,
     "triggers": job_runs.c.trigger,
 }
+
+
+def _canceled_or_skipped(outcomes: frozenset[Outcome]) -> Iterator[ColumnElement[bool]]:
+    """Tells the two outcomes of a CANCELED run apart, if only one of them is wanted."""
+    among = outcomes & {Outcome.CANCELED, Outcome.SKIPPED}
+    if len(among) == 1:
+        is_skipped = job_runs.c.reason.in_(sorted(SKIP_REASONS))
+        of_wanted = is_skipped if Outcome.SKIPPED in among else not_(is_skipped)
+        yield or_(job_runs.c.state != RunState.CANCELED.value, of_wanted)
 
 
 def _in_sets(

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from tsuzuki.model.run_filter import RunFilter
-from tsuzuki.model.states import LIVE_STATES, RunState
+from tsuzuki.model.states import LIVE_STATES, SKIP_REASONS, Outcome, RunState
 from tsuzuki.store.runs.indexed_states import BAD_STATES, HELD_STATES, WAITING_STATES
 from tsuzuki.store.runs.run_filter import in_failure_group
 from tsuzuki.store.runs.states import in_indexed_state
@@ -107,6 +107,8 @@ class _Chooser:
         if self.wanted.reasons:
             reasons = sorted(self.wanted.reasons)
             yield Choice([_pair("reason", one) for one in reasons], frozenset({"reasons"}))
+        if self.wanted.outcomes == {Outcome.SKIPPED}:
+            yield Choice([_pair("reason", one) for one in sorted(SKIP_REASONS)])
         if self.wanted.failure_group is not None:
             yield from self._by_failure_group(self.wanted.failure_group)
         if 0 < len(self.job_ids) <= JOBS_MAX:

@@ -69,6 +69,7 @@ NEW_COLUMNS: Columns = {
     "losses_free": Integer(),
     "work_key": KeyText(),
     "defaulted_arguments": JsonText(),
+    "blocked_by": BigInteger(),
 }
 
 

@@ -41,7 +41,9 @@ run_hours = Table(
     Column("bucket", Integer, primary_key=True, autoincrement=False),
     Column("runs", Integer, nullable=False),
     Column("seconds", Float, nullable=False),
-    CheckConstraint("outcome IN ('SUCCEEDED', 'FAILED', 'TIMED_OUT', 'CANCELED')", name="outcome"),
+    CheckConstraint(
+        "outcome IN ('SUCCEEDED', 'FAILED', 'TIMED_OUT', 'CANCELED', 'SKIPPED')", name="outcome"
+    ),
     CheckConstraint("bucket >= 0", name="bucket"),
     CheckConstraint("runs >= 1", name="runs"),
     sqlite_with_rowid=False,

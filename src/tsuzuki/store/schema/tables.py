@@ -188,6 +188,8 @@ job_runs = Table(
     Column("moved_as", Text),
     Column("moved_by", Text),
     Column("moved_epoch", BigInteger),
+    # The run because of which a tick was skipped. No foreign key: it may be pruned before.
+    Column("blocked_by", BigId),
     one_of("state", RunState),
     one_of("trigger", Trigger),
     one_of("reason", Reason),

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from tsuzuki.model.run import Run
-from tsuzuki.model.states import Actor, ContinuationState, Reason, RunState, Trigger
+from tsuzuki.model.states import Actor, ContinuationState, Outcome, Reason, RunState, Trigger
 from tsuzuki.services.runs import RunView
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.context import Context
@@ -21,6 +21,9 @@ class RunOut(Model):
     job_definition_id: int
     job_name: str
     state: RunState
+    outcome: Outcome | None = Field(
+        description="How it ended, for people: a skipped run has the state CANCELED. Null until it ends."
+    )
     version: int
     trigger: Trigger
     scheduled_for: Moment
@@ -56,6 +59,9 @@ class RunOut(Model):
     progress_processed: int
     progress_total: int | None
     progress_at: Moment | None
+    blocked_by: int | None = Field(
+        description="The unfinished run because of which this one was skipped (reason `overlap`)."
+    )
 
 
 class TransitionOut(Model):
@@ -100,7 +106,7 @@ def detail_out(context: Context, view: RunView) -> RunDetail:
 
 
 def _values(context: Context, run: Run) -> dict[str, Any]:
-    values = vars(run).copy()
+    values = {**vars(run), "outcome": run.outcome}
     del values["log_ref"]  # where the archive keeps it is of no use to a caller
     values.update({key: context.mask(values[key]) for key in MASKED})
     return values

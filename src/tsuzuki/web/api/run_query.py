@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from tsuzuki.model.states import Reason, RunState, Trigger
+from tsuzuki.model.states import Outcome, Reason, RunState, Trigger
 from tsuzuki.services.runs import RunFilter
 from tsuzuki.web.answers import GivenMoment
 from tsuzuki.web.paging import PageRequest
@@ -24,6 +24,8 @@ _STORED_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "exclude_job": ("excluded_job_names",),
         "state": ("states",),
         "exclude_state": ("excluded_states",),
+        "outcome": ("outcomes",),
+        "exclude_outcome": ("excluded_outcomes",),
         "worker": ("worker_id", "worker_ids"),
         "exclude_worker": ("excluded_worker_ids",),
         "reason": ("reason", "reasons"),
@@ -42,6 +44,12 @@ class RunConditions(BaseModel):
     exclude_job: Names = Field(default_factory=list)
     state: list[RunState] = Field(default_factory=list, max_length=50)
     exclude_state: list[RunState] = Field(default_factory=list, max_length=50)
+    outcome: list[Outcome] = Field(
+        default_factory=list,
+        max_length=50,
+        description="Ended with one of these outcomes. Skipped runs are apart from canceled ones.",
+    )
+    exclude_outcome: list[Outcome] = Field(default_factory=list, max_length=50)
     worker: Names = Field(default_factory=list, description="Assigned to one of these workers.")
     exclude_worker: Names = Field(default_factory=list)
     reason: list[Reason] = Field(default_factory=list, max_length=50)
@@ -68,6 +76,8 @@ class RunConditions(BaseModel):
             excluded_job_names=frozenset(self.exclude_job),
             states=frozenset(self.state),
             excluded_states=frozenset(self.exclude_state),
+            outcomes=frozenset(self.outcome),
+            excluded_outcomes=frozenset(self.exclude_outcome),
             worker_ids=frozenset(self.worker),
             excluded_worker_ids=frozenset(self.exclude_worker),
             reasons=frozenset(self.reason),
@@ -88,7 +98,7 @@ class RunConditions(BaseModel):
 
     def _check(self, where: str) -> None:
         impossible: list[PartProblem] = []
-        for name in ("job", "state", "worker", "reason", "trigger"):
+        for name in ("job", "state", "outcome", "worker", "reason", "trigger"):
             wanted, excluded = set(getattr(self, name)), set(getattr(self, f"exclude_{name}"))
             if wanted and wanted <= excluded:
                 impossible.append(

@@ -6,7 +6,7 @@ from fastapi import Query
 from pydantic import Field
 
 from tsuzuki.model.access import Right
-from tsuzuki.model.states import RunState
+from tsuzuki.model.states import Outcome
 from tsuzuki.services.statistics import Outcomes
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.context import Context
@@ -23,10 +23,10 @@ JobFilter = Annotated[str | None, Query(max_length=200, description="Of this job
 
 
 class OutcomesOut(Model):
-    """How many runs ended in each state, and how long those took that were started, to within a factor of two
+    """How many runs ended with each outcome, and how long those took that were started, to within a factor of two
     (null: none was started)."""
 
-    runs: dict[RunState, int] = Field(examples=[{"SUCCEEDED": 118, "FAILED": 2}])
+    runs: dict[Outcome, int] = Field(examples=[{"succeeded": 118, "failed": 2, "skipped": 4}])
     p50_seconds: float | None
     p95_seconds: float | None
     total_seconds: float

@@ -23,12 +23,13 @@ from tsuzuki.web.pages.error_texts import translated_text
 from tsuzuki.web.pages.language import message, translations
 from tsuzuki.web.pages.schedule_text import interval, month_name, schedule_text
 from tsuzuki.web.pages.viewer import Viewer
-from tsuzuki.web.pages.words import REASONS, STATES
+from tsuzuki.web.pages.words import OUTCOMES, REASONS, STATES
 from tsuzuki.web.paging import Count
 
 NONE = "\N{EN DASH}"
-UNIT_MIN = 1.5
-"""A distance is told in the largest unit of which it has so many."""
+JUST_NOW_SECONDS = 5
+"""What is no longer ago than this is told as just now."""
+_JUST_NOW = message("just now")
 _RUN = message("Run %(id)s")
 _SECONDS = message("%(seconds)s s")
 _MINUTES = message("%(minutes)s min %(seconds)s s")
@@ -48,8 +49,8 @@ def in_zone(moment: datetime, zone: ZoneInfo) -> str:
 
 
 def _tooltip(viewer: Viewer, moment: datetime, schedule_zone: str | None) -> str:
-    """In the zone of the schedule, of the viewer, and in UTC; each once."""
-    names = [viewer.zone.key, "UTC"]
+    """In the zones of the schedule, of the viewer and of the browser, and in UTC; each once."""
+    names = [viewer.zone.key, viewer.preferences.browser_zone or "UTC", "UTC"]
     if schedule_zone:
         names.insert(0, schedule_zone)
     return "\n".join(
@@ -83,17 +84,20 @@ def _time(value: datetime, title: str, mark: str, shown: str) -> Markup:
 
 
 def relative(distance: timedelta, language: str) -> str:
-    seconds = round(distance.total_seconds())
+    """In whole units of the largest kind that fits, as in 1 min for 85 seconds."""
+    seconds = int(distance.total_seconds())
+    if -JUST_NOW_SECONDS < seconds <= 0:
+        return _translations_of(language)(_JUST_NOW)
     unit, length = next(
-        (one for one in TIMEDELTA_UNITS if abs(seconds) / one[1] >= UNIT_MIN), TIMEDELTA_UNITS[-1]
+        (one for one in TIMEDELTA_UNITS if abs(seconds) >= one[1]), TIMEDELTA_UNITS[-1]
     )
-    count = round(abs(seconds) / length)
+    count = abs(seconds) // length
     return _relative(count * length if seconds >= 0 else -count * length, unit, language)
 
 
 @lru_cache(maxsize=10_000)
 def _relative(seconds: int, unit: Any, language: str) -> str:
-    """In this unit of Babel; of all times that are rounded to the same number of it."""
+    """In this unit of Babel; of all times that have the same whole number of it."""
     return format_timedelta(
         seconds,
         granularity=unit,
@@ -153,13 +157,13 @@ def count(context: Context, value: Count | None) -> str:
 
 def outside(value: object) -> Markup:
     """Text that comes from elsewhere: not translated, and without harm to what stands beside it."""
-    shown = escape(neutralise(str(value)))
+    shown = escape(plain(value))
     return Markup(f'<bdi translate="no">{shown}</bdi>')  # noqa: S704 - escaped the line before
 
 
 def plain(value: object) -> str:
-    """The same for an attribute or the title of a drawing, where no element can stand."""
-    return neutralise(str(value))
+    """Outside text for an attribute or the title of a drawing, where no element can stand. Its lines stay lines."""
+    return "\n".join(map(neutralise, str(value).split("\n")))
 
 
 def indented_json(value: Any) -> str:
@@ -206,7 +210,7 @@ def _told_value(context: Context, value: Any) -> Markup:
 def run_label(context: Context, run: Any) -> str:
     """A run as the label of a mark: a page has a thousand of them, so no macro makes it."""
     gettext = _translations_of(_viewer(context).language)
-    parts = [gettext(STATES[run.state].text)]
+    parts = [gettext(OUTCOMES[run.outcome].text)]
     if run.seconds is not None:
         parts.append(_duration(run.seconds, gettext))
     if run.reason:

@@ -8,25 +8,30 @@ from jinja2 import pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
-from tsuzuki.model.states import RunState
+from tsuzuki.model.states import Outcome, RunState
 from tsuzuki.web.pages.formats import run_label
 from tsuzuki.web.pages.job_views import JobPastOut
-from tsuzuki.web.pages.words import STATES, Word
+from tsuzuki.web.pages.words import OUTCOMES, STATES, Word
 
 MARKS_MAX = 20
 STEP, HEIGHT, LOW = 6, 20, 4
 
-COUNTED_TOGETHER = tuple(
+LIVE_TOGETHER = tuple(
     (states, STATES[states[0]])
-    for states in (
-        (RunState.PENDING, RunState.ASSIGNED, RunState.ORPHANED),
-        (RunState.RUNNING,),
-        (RunState.SUCCEEDED,),
-        (RunState.FAILED, RunState.TIMED_OUT),
-        (RunState.CANCELED,),
+    for states in ((RunState.PENDING, RunState.ASSIGNED, RunState.ORPHANED), (RunState.RUNNING,))
+)
+"""Live states that are counted together, under the word of the first one."""
+
+ENDED_TOGETHER = tuple(
+    (outcomes, OUTCOMES[outcomes[0]])
+    for outcomes in (
+        (Outcome.SUCCEEDED,),
+        (Outcome.FAILED, Outcome.TIMED_OUT),
+        (Outcome.SKIPPED,),
+        (Outcome.CANCELED,),
     )
 )
-"""States that are counted together, live ones first, under the word of the first one."""
+"""Outcomes that are counted together, under the word of the first one."""
 
 
 class StateCount(NamedTuple):
@@ -40,12 +45,14 @@ class StateCount(NamedTuple):
 def state_counts(past: JobPastOut, window: str) -> list[StateCount]:
     """Of the groups that have a run. Those that are live are counted from all times."""
     found = []
-    for states, word in COUNTED_TOGETHER:
-        runs = sum(past.live.get(state, 0) + past.ended.get(state, 0) for state in states)
-        if runs:
+    for states, word in LIVE_TOGETHER:
+        if runs := sum(past.live.get(state, 0) for state in states):
             query = "".join(f"&state={state.value}" for state in states)
-            within = window if states[0].is_final else "all"
-            found.append(StateCount(word, runs, f"{query}&window={within}"))
+            found.append(StateCount(word, runs, f"{query}&window=all"))
+    for outcomes, word in ENDED_TOGETHER:
+        if runs := sum(past.ended.get(outcome, 0) for outcome in outcomes):
+            query = "".join(f"&outcome={outcome.value}" for outcome in outcomes)
+            found.append(StateCount(word, runs, f"{query}&window={window}"))
     return found
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from tsuzuki.model.states import Reason, RunState, Trigger
+from tsuzuki.model.states import Outcome, Reason, RunState, Trigger
 from tsuzuki.services.job_history import Cadence, JobPast, RecentRun
 from tsuzuki.services.statistics import Outcomes
 from tsuzuki.web.answers import Model, Moment
@@ -14,6 +14,7 @@ class RecentRunOut(Model):
 
     id: int
     state: RunState
+    outcome: Outcome | None
     trigger: Trigger
     reason: Reason | None
     scheduled_for: Moment
@@ -32,13 +33,13 @@ class CadenceOut(Model):
 
 
 class JobPastOut(Model):
-    """`recent` are the newest runs, oldest first; `live` and `ended` count runs by state, the latter those of the
-    window. Percentiles of the window are off by no more than a factor of two."""
+    """`recent` are the newest runs, oldest first; `live` counts unfinished runs by state, `ended` those of the window
+    by outcome. Percentiles of the window are off by no more than a factor of two."""
 
     recent: list[RecentRunOut]
     longest_seconds: float
     live: dict[RunState, int]
-    ended: dict[RunState, int]
+    ended: dict[Outcome, int]
     p50_seconds: float | None
     p95_seconds: float | None
     cadence: CadenceOut | None
@@ -69,6 +70,7 @@ def _recent_out(run: RecentRun) -> RecentRunOut:
     return RecentRunOut(
         id=run.id,
         state=run.state,
+        outcome=run.outcome,
         trigger=run.trigger,
         reason=run.reason,
         scheduled_for=run.scheduled_for,

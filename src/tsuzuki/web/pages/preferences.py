@@ -1,12 +1,13 @@
 """What a person prefers: language, theme, time zone, single keys. Kept in a cookie, so the first paint is right.
 
-A cookie that was changed by hand, or that an older version wrote, is read as far as it makes sense.
+A cookie that was changed by hand, or that an older version wrote, is read as far as it makes sense. The time zone of
+the browser is in a cookie of its own, which our script writes.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, unquote, urlencode
 from zoneinfo import available_timezones
 
 from starlette.requests import HTTPConnection
@@ -15,6 +16,7 @@ from starlette.responses import Response
 from tsuzuki.web.pages.language import LANGUAGES, preferred_language
 
 COOKIE = "__Host-tsuzuki-preferences"
+ZONE_COOKIE = "__Host-tsuzuki-zone"
 KEPT_SECONDS = 400 * 86_400
 LENGTH_MAX = 300
 
@@ -34,12 +36,14 @@ def zone_names() -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Preferences:
-    """`language` and `zone` are None if the browser's are to be used."""
+    """`language` and `zone` are None if the browser's are to be used. `browser_zone` is None until our script has run
+    in this browser."""
 
     language: str | None = None
     theme: Theme = Theme.SYSTEM
     zone: str | None = None
     has_single_keys: bool = True
+    browser_zone: str | None = None
 
 
 def preferences_of(connection: HTTPConnection) -> Preferences:
@@ -51,7 +55,18 @@ def preferences_of(connection: HTTPConnection) -> Preferences:
         theme=Theme(theme) if theme in set(Theme) else Theme.SYSTEM,
         zone=zone if zone in zone_names() else None,
         has_single_keys=given.get("keys") != "off",
+        browser_zone=_browser_zone(connection),
     )
+
+
+def _browser_zone(connection: HTTPConnection) -> str | None:
+    given = unquote(connection.cookies.get(ZONE_COOKIE, ""))
+    return given if given in _known_zones() else None
+
+
+@cache
+def _known_zones() -> frozenset[str]:
+    return frozenset(available_timezones())
 
 
 def language_of(connection: HTTPConnection, preferences: Preferences) -> str:

@@ -15,7 +15,7 @@ from tsuzuki.web.pages.assets import asset_url
 from tsuzuki.web.pages.extension import extensions, folders
 from tsuzuki.web.pages.flash import forget_flash
 from tsuzuki.web.pages.formats import FILTERS
-from tsuzuki.web.pages.job_cells import CELL_FILTERS, COUNTED_TOGETHER
+from tsuzuki.web.pages.job_cells import CELL_FILTERS, ENDED_TOGETHER
 from tsuzuki.web.pages.language import LANGUAGES, translations
 from tsuzuki.web.pages.links import path_part
 from tsuzuki.web.pages.viewer import FRAGMENT_HEADER, Viewer
@@ -62,7 +62,7 @@ def environment(language: str) -> Environment:
     built.filters.update(FILTERS | CELL_FILTERS)
     built.globals.update(
         words=WORDS,
-        counted_together=COUNTED_TOGETHER,
+        ended_together=ENDED_TOGETHER,
         refusal_title=refusal_title,
         ansi_parts=parts_of,
         asset_url=asset_url,

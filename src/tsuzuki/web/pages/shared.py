@@ -54,7 +54,8 @@ def _key(viewer: Viewer) -> tuple[object, ...]:
     return (
         str(viewer.link),
         viewer.language,
-        viewer.preferences.zone,
+        viewer.zone.key,
+        viewer.preferences.browser_zone,
         viewer.accepts_gzip,
         viewer.origin,
         None if by is None else (by.role, by.scopes),

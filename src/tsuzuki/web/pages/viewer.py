@@ -40,7 +40,8 @@ class Viewer:
 
     @cached_property
     def zone(self) -> ZoneInfo:
-        return ZoneInfo(self.preferences.zone or "UTC")
+        """The one that was chosen, or that of the browser; UTC while neither is known."""
+        return ZoneInfo(self.preferences.zone or self.preferences.browser_zone or "UTC")
 
     @property
     def is_signed_in(self) -> bool:

@@ -4,7 +4,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tsuzuki.model.bulk import BulkResult, BulkState, BulkVerb
-from tsuzuki.model.states import Actor, Reason, RunState, Trigger
+from tsuzuki.model.states import Actor, Outcome, Reason, RunState, Trigger
 from tsuzuki.services.explain import Cause
 from tsuzuki.web.pages.language import message
 
@@ -29,6 +29,14 @@ STATES = MappingProxyType(
         RunState.CANCELED: Word(message("Canceled"), "canceled", "quiet"),
     }
 )
+
+OUTCOMES = MappingProxyType(
+    {
+        **{outcome: STATES[outcome.state] for outcome in Outcome},
+        Outcome.SKIPPED: Word(message("Skipped"), "skipped", "quiet"),
+    }
+)
+"""How runs ended: a skipped run is stored as CANCELED, and is not called so."""
 
 TRIGGERS = MappingProxyType(
     {
@@ -141,6 +149,7 @@ def refusal_title(status: int) -> str:
 
 WORDS = {
     "states": STATES,
+    "outcomes": OUTCOMES,
     "triggers": TRIGGERS,
     "actors": ACTORS,
     "reasons": REASONS,

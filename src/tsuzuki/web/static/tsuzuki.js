@@ -12,6 +12,8 @@ const REFRESH_MIN_MS = 2_000;
 const STREAMS_MAX = 3;
 const KEY_SEQUENCE_MS = 1_500;
 const SUGGEST_AFTER_MS = 150;
+const JUST_NOW_SECONDS = 5;
+const KEPT_SECONDS = 400 * 86_400;
 
 // Only answers of our own server are parsed, and every text in them was escaped there.
 const policy = window.trustedTypes?.createPolicy("tsuzuki", { createHTML: (text) => text });
@@ -40,8 +42,9 @@ const relativeFormat = new Intl.RelativeTimeFormat(document.documentElement.lang
 
 function relativeText(seconds) {
   const distance = Math.abs(seconds);
-  const [unit, size] = units.find(([, length]) => distance >= length * 1.5) ?? units.at(-1);
-  return relativeFormat.format(Math.round(seconds / size), unit);
+  if (seconds <= 0 && distance < JUST_NOW_SECONDS) return $("#spoken").dataset.justNow;
+  const [unit, size] = units.find(([, length]) => distance >= length) ?? units.at(-1);
+  return relativeFormat.format(Math.trunc(seconds / size), unit);
 }
 
 function refreshTimes() {
@@ -51,17 +54,27 @@ function refreshTimes() {
   }
 }
 
-function nameOwnZone() {
-  // The server does not know the zone of a browser that has no preference: its tooltip gets one more line.
-  document.addEventListener("mouseover", (event) => {
-    const time = event.target.closest?.("time[datetime]");
-    if (!time || time.dataset.zoned) return;
-    time.dataset.zoned = "yes";
-    const shown = new Date(time.dateTime).toLocaleString(document.documentElement.lang, {
-      dateStyle: "medium", timeStyle: "long",
-    });
-    if (!time.title.includes(shown)) time.title = `${shown}\n${time.title}`;
-  });
+// The server learns the zone of a browser from a cookie, and draws the first page again in it.
+function keepZone() {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const cookie = `__Host-tsuzuki-zone=${encodeURIComponent(zone)}`;
+  if (!zone || body.dataset.zone === zone || document.cookie.includes(cookie)) return;
+  document.cookie = `${cookie}; Path=/; Secure; SameSite=Lax; Max-Age=${KEPT_SECONDS}`;
+  if (!body.hasAttribute("data-chosen-zone") && document.cookie.includes(cookie)) location.reload();
+}
+
+// The server's clock goes on in the zone of the page, which its text names last.
+function startClock() {
+  const time = $(".clock time");
+  if (!time) return;
+  const ahead = Date.parse(time.dateTime) - performance.now();
+  const zoneName = time.textContent.split(" ").at(-1);
+  setInterval(() => {
+    if (document.hidden) return;
+    const now = new Date(ahead + performance.now());
+    time.dateTime = now.toISOString();
+    time.textContent = `${now.toLocaleString("sv-SE", { timeZone: body.dataset.zone })} ${zoneName}`;
+  }, 1_000);
 }
 
 // ---- Live updates ----
@@ -434,6 +447,7 @@ function countSelected() {
     const count = $$("[data-live-rows] tbody input:checked").length;
     for (const text of $$("[data-selected]", bar)) text.textContent = String(count);
     for (const button of $$("[data-needs-selection]", bar)) button.disabled = count === 0;
+    for (const button of $$("[data-needs-pair]", bar)) button.disabled = count !== 2;
   }
 }
 
@@ -466,12 +480,6 @@ document.addEventListener("change", (event) => {
 
 document.addEventListener("keydown", onKey);
 addEventListener("pageshow", countSelected);
-const zoneField = $("select[data-own-zone]");
-if (zoneField) {
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const first = zoneField.options[0];
-  if (first && zone) first.textContent = first.textContent.replace("UTC", `${zone}`);
-}
 const sentAtOnce = $("form[data-submit]");
 if (sentAtOnce) {
   // Not while the browser only prepares a page that its user may never go to.
@@ -481,7 +489,8 @@ if (sentAtOnce) {
 for (const element of $$("[data-live]")) shown.set(element.id, markup(element));
 enhance(document);
 startPalette();
-nameOwnZone();
+keepZone();
+startClock();
 refreshTimes();
 for (const box of $$("[data-follow]")) if (!location.hash) box.scrollTop = box.scrollHeight;
 setInterval(() => {

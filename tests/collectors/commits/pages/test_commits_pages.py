@@ -69,7 +69,7 @@ def test_the_heads_of_the_sources_are_asked_for_the_targets_of_the_page(person: 
     page = person.open("/commits?search=engine.git")
     page.get_by_role("link", name="Remote heads").click()
     expect(page.locator("main tbody tr")).to_have_count(2)
-    expect(page.locator("main tbody tr").nth(1)).to_contain_text("Nothing new")
+    expect(page.locator("main tbody tr").nth(1)).to_contain_text("Up to date")
 
 
 def test_the_run_of_a_collection_leads_to_it(site: Served) -> None:
@@ -84,18 +84,18 @@ def test_all_is_continued_canceled_and_retried(
     person: Visitor, site: Served, service: CommitsService
 ) -> None:
     page = person.open("/commits")
-    page.get_by_role("link", name="Continue all …").click()
+    page.get_by_role("link", name="Collect all …").click()
     page.get_by_role("button", name="Collect 3 targets").click()
-    expect(page.locator("#flash")).to_have_text("A collection of 3 targets was started.")
+    expect(page.locator("#flash")).to_have_text("Collection started. Targets: 3.")
     expect(page.locator("main")).to_contain_text("No engine is at work")
     page.get_by_role("link", name="Cancel …").click()
     dialog = page.get_by_role("dialog", name="Confirm")
-    expect(dialog).to_contain_text("3 targets that are not done stay pending.")
-    dialog.get_by_role("button", name="Cancel the collection").click()
+    expect(dialog).to_contain_text("3 unprocessed targets stay pending.")
+    dialog.get_by_role("button", name="Cancel collection").click()
     expect(page.locator("#flash")).to_contain_text("was canceled")
     page.get_by_role("link", name="Retry failed …").click()
     dialog.get_by_role("button", name="Retry 3 targets").click()
-    expect(page.locator("#flash")).to_have_text("A collection of 3 targets was started.")
+    expect(page.locator("#flash")).to_have_text("Collection started. Targets: 3.")
     assert site.application.audit.find(limit=1)[0].actor.startswith("web:")
     person.faults.clear()
     page = person.open("/commits/collect")
@@ -109,7 +109,7 @@ def test_some_projects_are_continued_alone(
 ) -> None:
     page = person.open("/commits/projects")
     row = page.locator("#projects tbody tr", has_text="site.git")
-    button = page.get_by_role("button", name="Continue these …")
+    button = page.get_by_role("button", name="Collect selected …")
     expect(button).to_be_disabled()
     row.get_by_role("checkbox").check()
     button.click()
@@ -122,7 +122,7 @@ def test_some_projects_are_continued_alone(
     command = page.locator(".equivalent code").first
     expect(command).to_have_text(f"tsuzuki commits collect {site_id}")
     page.get_by_role("button", name="Collect 1 target").click()
-    expect(page.locator("#flash")).to_have_text("A collection of 1 targets was started.")
+    expect(page.locator("#flash")).to_have_text("Collection started. Targets: 1.")
     (started, *_) = service.collections.summaries(limit=1)
     (result,) = service.collections.show(started.collection_id).results
     service.collections.cancel()
@@ -167,9 +167,9 @@ def test_a_branch_is_followed_and_no_longer_without_javascript(
         page.get_by_role("button", name="Follow").click()
         expect(page.locator("#flash")).to_contain_text("main is followed from now on.")
         row = page.locator("#targets tbody tr", has_text=BRANCH)
-        row.get_by_role("link", name="Follow no longer").click()
+        row.get_by_role("link", name="Stop following").click()
         expect(page.locator("main")).to_contain_text(BRANCH)
-        page.get_by_role("button", name="Follow no longer").click()
+        page.get_by_role("button", name="Stop following").click()
         expect(page.locator("#flash")).to_contain_text("is no longer followed")
     assert BRANCH not in [one.branch for one in service.commits.targets()]
     (entry,) = site.application.audit.find(limit=1)
@@ -180,7 +180,7 @@ def test_the_chart_is_narrowed_by_links_and_what_counts_stands_in_the_address(
     person: Visitor,
 ) -> None:
     page = person.open("/commits/chart")
-    page.get_by_role("link", name="as written").click()
+    page.get_by_role("link", name="as recorded").click()
     expect(page).to_have_url(re.compile(r"identities=written"))
     page.get_by_text("View as table", exact=True).click()
     page.locator(".twin").get_by_role("link", name="2026-12").click()
@@ -207,7 +207,7 @@ def test_a_filter_that_finds_nothing_is_kept_and_told(person: Visitor) -> None:
     expect(page.get_by_role("alert")).to_contain_text("Ada Lovelace")
     expect(page.locator(".chip", has_text="Ada Lovelac")).to_be_visible()
     page = person.open("/commits?search=nothing-of-this-name")
-    expect(page.locator("main")).to_contain_text("No target matches")
+    expect(page.locator("main")).to_contain_text("No matching targets")
 
 
 def test_those_without_the_right_see_no_action(tmp_path: Path) -> None:

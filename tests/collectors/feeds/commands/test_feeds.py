@@ -168,7 +168,7 @@ def test_a_removed_feed_keeps_its_items(bot: Workspace) -> None:
 def test_the_items_are_listed_with_what_became_of_them(bot: Workspace) -> None:
     found = {item["title"]: item for item in bot.data("feeds", "items")}
     assert {title: item["outcome"] for title, item in found.items()} == {
-        "Old": "left out",
+        "Old": "excluded",
         "Bridge": "posted",
         "Tram": None,
         "Held": "held",
@@ -195,7 +195,7 @@ def test_every_step_is_explained_with_what_happens_next(bot: Workspace) -> None:
         "summary",
         "post",
     ]
-    assert posted["next"] == ["It was posted. Nothing more happens."]
+    assert posted["next"] == ["Posted. Nothing left to do."]
     assert "backfill: 2" in bot.data("feeds", "explain", found["Old"])["next"][0]
     capped = bot.data("feeds", "explain", found["Tram"])["next"]
     assert any("as many posts as its caps allow; the next one may go out at" in s for s in capped)

@@ -87,7 +87,7 @@ def test_an_item_of_a_run_that_died_is_not_worked_on(feeds_fixture: FeedsFixture
     run = feeds_fixture.start()
     with run.context.transaction() as connection:
         assert items.draw(connection, feed_ids=[1], run_id=run.context.id) is not None
-    assert "A run works on it now." in told(feeds_fixture)
+    assert "A run is processing this item." in told(feeds_fixture)
     run.end(RunState.FAILED)
     assert "has ended before it was done; the next one goes on with it" in told(feeds_fixture)
 

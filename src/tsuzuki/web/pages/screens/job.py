@@ -6,7 +6,7 @@ from typing import Any
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import Conflict
 from tsuzuki.model.job import JobSource
-from tsuzuki.model.states import RunState
+from tsuzuki.model.states import Outcome
 from tsuzuki.services.audit import AuditEntry
 from tsuzuki.services.jobs import JobView, definition_text
 from tsuzuki.services.statistics import DayOfRuns, Outcomes
@@ -32,7 +32,7 @@ class DayOut(Model):
     day: date
     start: Moment
     end: Moment
-    runs: dict[RunState, int]
+    runs: dict[Outcome, int]
 
 
 class DurationsOut(Model):

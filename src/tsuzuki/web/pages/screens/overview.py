@@ -8,7 +8,7 @@ from typing import ClassVar
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.run_filter import RunFilter
-from tsuzuki.model.states import RunState
+from tsuzuki.model.states import Outcome, RunState
 from tsuzuki.services.workers import EngineStatus
 from tsuzuki.web.answers import Model, Moment, SentenceText
 from tsuzuki.web.api.failures import FailureGroupOut, group_out
@@ -98,7 +98,7 @@ class EngineLine(Model):
 class HourOfOutcomes(Model):
     hour: Moment
     until: Moment
-    runs: dict[RunState, int]
+    runs: dict[Outcome, int]
 
 
 class UpcomingOut(Model):
@@ -122,7 +122,7 @@ class OverviewView(Model):
     running: list[RunOut]
     running_count: Count
     waiting_count: Count
-    ended: dict[RunState, int]
+    ended: dict[Outcome, int]
     hours: list[HourOfOutcomes]
     upcoming: list[UpcomingOut]
     cards: list[Card]
@@ -148,11 +148,7 @@ def overview_page(context: Page) -> OverviewView:
     attention = [*_attention(context, status, oldest), *_unusable(context, broken)]
     running = application.runs.find(RunFilter(states=HELD, limit=RUNNING_SHOWN))
     hours = _hours(context)
-    ended = {
-        state: sum(hour.runs.get(state, 0) for hour in hours)
-        for state in RunState
-        if state.is_final
-    }
+    ended = {outcome: sum(hour.runs.get(outcome, 0) for hour in hours) for outcome in Outcome}
     return OverviewView(
         health=_health(attention, bool(failures)),
         attention=attention,

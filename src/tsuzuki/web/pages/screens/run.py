@@ -8,6 +8,7 @@ from tsuzuki.model.access import Right
 from tsuzuki.model.errors import ConfigurationError, NotFound, TsuzukiError
 from tsuzuki.model.run import Run
 from tsuzuki.model.run_filter import RunFilter
+from tsuzuki.model.states import Trigger
 from tsuzuki.web.answers import Model
 from tsuzuki.web.api.explanations import RunExplanation, explanation_out
 from tsuzuki.web.api.run_logs import LogLineOut, line_out
@@ -24,6 +25,9 @@ screen = Screen()
 LINES_SHOWN = 500
 FOUND_MAX = 500
 ATTEMPTS_SHOWN = 20
+CHANGES_READ = 50
+"""Changes of a run among which its start is looked for: it has few."""
+BY_PEOPLE = frozenset({Trigger.MANUAL, Trigger.RETRY})
 LineNumber = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
 
 
@@ -38,13 +42,16 @@ class LogView(Model):
 
 
 class RunPageView(Model):
-    """`attempts` are the runs of its chain of retries, the newest first; empty if it is the only one."""
+    """`attempts` are the runs of its chain of retries, the newest first; empty if it is the only one. `started_by` is
+    who started it by hand, `failure_group` the id of the group that it failed in."""
 
     run: RunDetail
     explanation: RunExplanation
     log: LogView
     effects: RunEffects
     attempts: list[RunOut]
+    started_by: str | None
+    failure_group: str | None
     can_cancel: bool
     can_retry: bool
 
@@ -65,6 +72,8 @@ def run_page(
         log=_log(context, run_id, line, search),
         effects=effects_of(context, view.run),
         attempts=_attempts(context, view.run) if view.run.retry_of or view.retried_as else [],
+        started_by=_started_by(context, view.run),
+        failure_group=context.application.failures.group_of_run(run_id),
         can_cancel=may_operate and not view.run.state.is_final,
         can_retry=may_operate and view.run.state.is_final and view.retried_as is None,
     )
@@ -75,6 +84,17 @@ def _attempts(context: PageContext, run: Run) -> list[RunOut]:
     chain = context.application.runs.find(RunFilter(origin_id=origin_id, limit=ATTEMPTS_SHOWN))
     first = [] if any(found.id == origin_id for found in chain) else [_run(context, origin_id)]
     return [run_out(context, found) for found in (*chain, *first)]
+
+
+def _started_by(context: PageContext, run: Run) -> str | None:
+    """Who asked for the run, or for the retry of the one before it, as recorded in the audit log."""
+    if run.trigger not in BY_PEOPLE:
+        return None
+    changes = context.application.audit.find(
+        object_type="run", object_id=str(run.retry_of or run.id), limit=CHANGES_READ
+    )
+    action = "run.retry" if run.retry_of else "run.start"
+    return next((change.actor for change in changes if change.action == action), None)
 
 
 def _log(context: PageContext, run_id: int, line: int | None, search: str | None) -> LogView:
