@@ -102,7 +102,7 @@ def test_an_item_shows_verdict_tokens_cost_and_post(person: Visitor) -> None:
     expect(page.locator(".post-preview")).to_contain_text("They can be read from Monday on.")
     expect(page.locator("main .facts")).to_contain_text("1,800")
     expect(page.locator("main .facts")).to_contain_text("$0.0024")
-    expect(page.locator("main .facts")).to_contain_text("Worth posting")
+    expect(page.locator("main .facts")).to_contain_text("Ready to post")
 
 
 def test_the_steps_of_an_item_are_told_in_japanese(site: Served) -> None:

@@ -287,7 +287,7 @@ def reset(context: Page, name: JobName, form: Annotated[ResetForm, Form()]) -> R
         view = _reset_view(context, name, form.name, problem)
         return context.render("screens/books_reset.html", view, status=problem.status)
     count = books_service(context).reset_cursors(name)
-    text = message("%(count)s cursors of %(job)s were reset. Its next run collects from the start.")
+    text = message("Cursors of %(job)s reset: %(count)s. The next run collects from the start.")
     return context.redirect("/books", text, count=count, job=name)
 
 

@@ -110,7 +110,11 @@ def build(context: Page, form: Annotated[BuildForm, Form()]) -> Response:
         started = start_build(context, Response(), asked)
     except TsuzukiError as problem:
         return _refused(context, form.tree, problem, "screens/code_build.html")
-    text = message("The index is built.") if started.is_new else message("A build runs already.")
+    text = (
+        message("Building the index …")
+        if started.is_new
+        else message("A build is already in progress.")
+    )
     return context.redirect(f"/index?tree={path_part(form.tree)}", text)
 
 
@@ -125,7 +129,7 @@ def remove(context: Page, form: Annotated[TreeForm, Form()]) -> Response:
         remove_index(context, form.tree)
     except TsuzukiError as problem:
         return _refused(context, form.tree, problem, "screens/code_remove.html")
-    return context.redirect("/index", message("The index was removed."))
+    return context.redirect("/index", message("Index removed."))
 
 
 def _tree(context: PageContext, named: str | None) -> TreeOut:

@@ -141,7 +141,7 @@ def retry(context: Page, collection_id: CollectionId) -> Response:
         started = commits_service(context).collections.retry(collection_id)
     except TsuzukiError as error:
         return _refused(context, collection_id, error, "screens/commits_retry.html")
-    text = message("A collection of %(count)s targets was started.")
+    text = message("Collection started. Targets: %(count)s.")
     return context.redirect(
         f"/commits/collections/{started.collection_id}", text, count=started.total_targets
     )
@@ -162,7 +162,7 @@ def cancel(context: Page, collection_id: CollectionId) -> Response:
         summary = commits_service(context).collections.cancel(collection_id)
     except TsuzukiError as error:
         return _refused(context, collection_id, error, "screens/commits_cancel.html")
-    text = message("The collection was canceled. What is done is kept.")
+    text = message("Collection canceled. Results so far are kept.")
     return context.redirect(f"/commits/collections/{summary.collection_id}", text)
 
 

@@ -159,7 +159,7 @@ def add(context: Page, form: Annotated[AddTargetForm, Form()]) -> Response:
             problem=problem,
         )
         return context.render("screens/commits_add.html", refused, status=problem.status)
-    text = message("%(project)s %(branch)s is followed from now on.")
+    text = message("Now following %(project)s %(branch)s.")
     return context.redirect(
         "/commits", text, project=context.mask(view.project), branch=view.branch
     )
@@ -203,5 +203,5 @@ def remove(context: Page, form: Annotated[RemoveForm, Form()]) -> Response:
         problem = context.problem(error)
         view = RemoveView(project=form.project, branch=form.branch, problem=problem)
         return context.render("screens/commits_remove.html", view, status=problem.status)
-    text = message("%(branch)s is no longer followed. Its commits stay.")
+    text = message("No longer following %(branch)s. Its commits are kept.")
     return context.redirect("/commits", text, branch=form.branch)

@@ -87,9 +87,9 @@ def collect(context: Page, form: Annotated[CollectForm, Form()]) -> Response:
         problem = context.problem(error)
         view = _plan(context, form, problem)
         return context.render("screens/commits_plan.html", view, status=problem.status)
-    text = message("A collection of %(count)s targets was started.")
+    text = message("Collection started. Targets: %(count)s.")
     if started.is_takeover:
-        text = message("A collection that was left unfinished is continued: %(count)s targets.")
+        text = message("Resuming an unfinished collection. Targets: %(count)s.")
     return context.redirect(
         f"/commits/collections/{started.collection_id}", text, count=started.total_targets
     )

@@ -98,5 +98,5 @@ def sync(context: Page) -> Response:
         known = len(commits_service(context).commits.projects())
         refused = SyncView(known=known, problem=problem)
         return context.render("screens/commits_projects_sync.html", refused, status=problem.status)
-    text = message("The GitLab shows %(known)s projects, %(added)s of them are new.")
+    text = message("Projects in GitLab: %(known)s, new: %(added)s.")
     return context.redirect("/commits/projects", text, known=synced.known, added=len(synced.added))

@@ -161,5 +161,5 @@ def remove(context: Page, name: JobName, feed: FeedInPath) -> Response:
         told = context.problem(problem)
         view = FeedRemoveView(feed=get_feed(context, name, feed), problem=told)
         return context.render("screens/feed_remove.html", view, status=told.status)
-    text = message("The feed %(feed)s is followed no longer.")
+    text = message("Feed %(feed)s removed.")
     return context.redirect(f"/feeds?job={path_part(name)}", text, feed=feed)

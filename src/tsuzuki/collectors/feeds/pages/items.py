@@ -149,9 +149,9 @@ def decide(context: Page, item_id: ItemId, form: Annotated[DecisionForm, Form()]
 
 
 _DECIDED = {
-    "approve": message("Item %(id)s goes out with the next run."),
-    "was_sent": message("Item %(id)s counts as posted."),
-    "send_again": message("The post of item %(id)s is sent again by the next run."),
+    "approve": message("Item %(id)s will be posted by the next run."),
+    "was_sent": message("Item %(id)s marked as posted."),
+    "send_again": message("The next run will send the post of item %(id)s again."),
 }
 
 
@@ -207,7 +207,7 @@ def requeue(context: Page, item_id: ItemId) -> Response:
         told = context.problem(problem)
         view = ItemRequeueView(item=get_feed_item(context, item_id), problem=told)
         return context.render("screens/feed_item_requeue.html", view, status=told.status)
-    text = message("Item %(id)s is worked on again.")
+    text = message("Item %(id)s requeued.")
     return context.redirect(f"/feeds/items/{item_id}", text, id=item_id)
 
 

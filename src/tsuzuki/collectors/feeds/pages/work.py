@@ -55,9 +55,7 @@ def confirm_fetch(context: Page, name: JobName) -> FetchView:
 @screen.form("/feeds/jobs/{name}/fetch", right=Right.COLLECTORS_OPERATE)
 def fetch(context: Page, name: JobName) -> Response:
     run_id = _start(context, name, {"process": False})
-    return context.redirect(
-        f"/runs/{run_id}", message("The feeds of %(job)s are fetched."), job=name
-    )
+    return context.redirect(f"/runs/{run_id}", message("Fetching the feeds of %(job)s."), job=name)
 
 
 class ProcessView(Model):
@@ -81,7 +79,7 @@ def confirm_process(context: Page, name: JobName) -> ProcessView:
 @screen.form("/feeds/jobs/{name}/process", right=Right.COLLECTORS_OPERATE)
 def process(context: Page, name: JobName, form: Annotated[ProcessRequest, Form()]) -> Response:
     run_id = _start(context, name, form.arguments())
-    text = message("The items of %(job)s are worked on.")
+    text = message("Processing the items of %(job)s.")
     return context.redirect(f"/runs/{run_id}", text, job=name)
 
 
@@ -138,7 +136,7 @@ def requeue(context: Page, form: Annotated[RequeueForm, Form()]) -> Response:
         told = context.problem(problem)
         shown = view.model_copy(update={"problem": told})
         return context.render("screens/feeds_requeue.html", shown, status=told.status)
-    return context.redirect("/feeds", message("%(count)s items are worked on again."), count=done)
+    return context.redirect("/feeds", message("Items requeued: %(count)s."), count=done)
 
 
 def _requeue_view(context: PageContext, query: RequeueQuery) -> RequeueView:
