@@ -48,6 +48,38 @@ def test_every_problem_is_told_once_with_its_place_and_a_hint(empty: Workspace) 
     assert 'Did you mean "timeout"?' in ended.err
 
 
+def test_a_key_given_twice_hides_no_other_mistake(empty: Workspace) -> None:
+    empty.file.write_text(MANY_FAULTS + "  two:\n    command: [y]\n")
+    error = empty.run("config", "check", "-o", "json").error
+    found = [(problem["line"], problem["code"]) for problem in error["problems"]]
+    assert [line for line, _ in found] == [4, 7, 8, 9]
+    assert found[-1] == (9, "duplicate_key")
+
+
+def test_an_unset_variable_is_not_called_well(workspace: Workspace) -> None:
+    workspace.append("  other: {command: x, environment: {PW: '${NOPE_VAR}'}}\n")
+    ended = workspace.ok("config", "check")
+    assert "NOPE_VAR" in ended.err
+    assert "all succeeded" not in ended.err
+
+
+@pytest.mark.parametrize(
+    "mistake", ["  bad: {comand: x}\n", "  bad: [unclosed\n", "  hello: {command: x}\n"]
+)
+def test_a_mistake_in_the_file_keeps_no_run_from_being_read(
+    workspace: Workspace, mistake: str
+) -> None:
+    workspace.ok("job", "run", "hello")
+    workspace.ok("run-due")
+    workspace.file.write_text(f"{workspace.file.read_text()}{mistake}")
+    (run,) = json.loads(workspace.ok("run", "ls", "-o", "json").out)
+    assert "SUCCEEDED" in workspace.ok("run", "show", str(run["id"])).out
+    logs = workspace.ok("run", "logs", str(run["id"]))
+    assert "hello" in logs.out
+    assert str(workspace.file) in logs.err
+    assert workspace.run("job", "ls").code == 3
+
+
 def test_every_problem_is_in_the_json_error(empty: Workspace) -> None:
     empty.file.write_text(MANY_FAULTS)
     error = empty.run("config", "check", "-o", "json").error

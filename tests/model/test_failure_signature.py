@@ -13,7 +13,8 @@ SAME = [
     ("HTTP 503 from https://a.example/x?y=1", "HTTP 502 from http://b.example:80/z"),
     ("cannot read /var/lib/a.txt: denied", "cannot read /home/bob/b/c.csv: denied"),
     ("cannot read C:\\data\\a.txt: denied", "cannot read D:\\x: denied"),
-    ("no such key: 'order-17'", 'no such key: "other thing"'),
+    ("no such key: 'order-17'", "no such key: 'order-18'"),
+    ("not allowed: 'delete the world'", "not allowed: 'eat a cake'"),
     ("object at 0x7fcda7c8bd80", "object at 0x7fcda7c8bd81"),
     ("job 5d41402abc4b2a76b9719d911017c592 lost", "job 7d793037a0760186574b0282f2f435e7 lost"),
     (
@@ -23,12 +24,19 @@ SAME = [
     ("at 2026-11-17T07:00:00Z it broke", "at 2025-01-02T03:04:05.678+09:00 it broke"),
     ("rows 1, 2, 3 are bad", "rows 7, 8 are bad"),
     ("worker host1-22-a1b2c3 is silent", "worker host2-7-d4e5f6 is silent"),
-    ("Traceback (most recent call last):\n  File 'a'\nKeyError: 'a'", "KeyError: 'b'"),
+    ("Traceback (most recent call last):\n  File 'a'\nKeyError: 'a'", "KeyError: 'a'"),
+    ("exit code 1: KeyError: 'a'", "KeyError: 'a'"),
+    ("exit code 1: no such file: /a/b", "exit code 2: no such file: /c"),
+    ("no such file: '/var/lib/a.txt'", "no such file: '/home/bob/b.csv'"),
     ("first line\nand 1", "first line\nand another"),
 ]
 DIFFERENT = [
     ("connection refused", "connection reset"),
     ("KeyError: 'a'", "ValueError: 'a'"),
+    ("KeyError: 'customer_id'", "KeyError: 'order_id'"),
+    ("No module named 'nosuch'", "No module named 'other'"),
+    ("exit code 1", "exit code 2"),
+    ("exit code 1", "ended by signal SIGKILL"),
     ("cannot read /a/b: denied", "cannot read /a/b: not found"),
     ("don't do this, can't do that", "don't do that, can't do this"),
 ]
@@ -48,6 +56,11 @@ def test_the_reason_is_a_part_of_it() -> None:
     assert signature_of("timeout", "it broke") != signature_of("handler_failed", "it broke")
     assert signature_of("worker_lost", None).text == "worker_lost"
     assert signature_of(None, None).text == "failed"
+    assert signature_of("handler_failed", None).text == "handler_failed"
+
+
+def test_a_handler_that_failed_is_named_by_its_error_alone() -> None:
+    assert signature_of("handler_failed", "exit code 1: KeyError: 'id'").text == "KeyError: 'id'"
 
 
 @given(st.text(max_size=3_000))

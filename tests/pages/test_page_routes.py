@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 import brotli
 import pytest
@@ -13,6 +14,7 @@ from support.web_client import (
     SESSION_COOKIE,
     Client,
     FixedAuthenticator,
+    HttpAnswer,
     served_application,
 )
 from tsuzuki.web.pages import screens
@@ -123,6 +125,37 @@ def test_a_form_must_be_a_form(client: Client) -> None:
     answer = client.post("/preferences", {"theme": "dark"})
     assert answer.status == 415
     assert b"not_form_type" in answer.body
+
+
+def test_a_refused_form_is_shown_again_with_what_was_typed(client: Client) -> None:
+    refused = post_form(client, "/tokens/new", name="ci <1>", days="ninety")
+    page = refused.body.decode()
+    assert refused.status == 422
+    assert 'action="/tokens/new"' in page
+    assert 'value="ci &lt;1&gt;"' in page
+    assert "is no number of days" in page
+
+
+def test_a_refused_question_is_asked_again(client: Client) -> None:
+    refused = post_form(client, "/workers/step-down", epoch="7")
+    assert refused.status == 409
+    assert 'action="/workers/step-down"' in refused.body.decode()
+    assert "epoch 7 is over" in refused.body.decode()
+
+
+def test_a_form_without_its_page_tells_why_it_was_refused(client: Client) -> None:
+    assert post_form(client, "/workers/no-such/drain").status == 404
+
+
+def test_the_form_that_a_page_shows_again_is_no_parameter_of_its_address(client: Client) -> None:
+    assert client.get("/tokens/new?form=1").status == 422
+    assert client.get("/tokens/new").status == 200
+
+
+def post_form(client: Client, path: str, **fields: str) -> HttpAnswer:
+    body = urlencode(fields).encode()
+    headers = {"Content-Type": FORM_TYPE, "Sec-Fetch-Site": "same-origin"}
+    return client.request("POST", path, raw=body, headers=headers)
 
 
 def test_what_is_not_there_is_told_as_a_page_to_a_browser_only(client: Client) -> None:

@@ -4,7 +4,6 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
-from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.web.answers import Model
 from tsuzuki.web.api.jobs import JobName
 from tsuzuki.web.pages.context import Page
@@ -14,7 +13,6 @@ from tsuzuki.web.pages.overview_card import Card
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.pages.run_effects import CursorMove, EffectLink, RunEffects
 from tsuzuki.web.paging import Count
-from tsuzuki.web.problems import Problem
 from tsuzuki_statuses.api import StatusOut, StatusQuery, page_of_statuses
 from tsuzuki_statuses.rights import STATUSES_FORGET, STATUSES_READ
 from tsuzuki_statuses.service import NAME
@@ -31,7 +29,6 @@ class StatusesView(Model):
 
 class ForgetView(Model):
     job: str
-    problem: Problem | None = None
 
 
 @screen.page("/statuses", right=STATUSES_READ, template="screens/statuses.html", shared=True)
@@ -42,24 +39,19 @@ def statuses_page(context: Page, query: Annotated[StatusQuery, Query()]) -> Stat
     )
 
 
-@screen.page(
-    "/statuses/jobs/{name}/forget",
-    right=STATUSES_FORGET,
-    template="screens/statuses_forget.html",
-)
-def confirm_forget(context: Page, name: JobName) -> ForgetView:
+def question(context: Page, name: JobName) -> ForgetView:
     context.application.service(NAME).cursors(name)  # raises NotFound
     return ForgetView(job=name)
 
 
-@screen.form("/statuses/jobs/{name}/forget", right=STATUSES_FORGET)
+@screen.confirmation(
+    "/statuses/jobs/{name}/forget",
+    right=STATUSES_FORGET,
+    template="screens/statuses_forget.html",
+    question=question,
+)
 def forget(context: Page, name: JobName) -> Response:
-    try:
-        count = context.application.service(NAME).forget(name)
-    except TsuzukiError as error:
-        problem = context.problem(error)
-        view = ForgetView(job=name, problem=problem)
-        return context.render("screens/statuses_forget.html", view, status=problem.status)
+    count = context.application.service(NAME).forget(name)
     return context.redirect("/statuses", message("Deleted %(count)s statuses."), count=count)
 
 

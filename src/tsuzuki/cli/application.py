@@ -30,9 +30,11 @@ def ask(
     question: "Callable[[Application | Reader], Answer]",
     *,
     dry_run: bool = False,
+    needs_file: bool = True,
 ) -> "Answer":
     """The answer to a question that changes nothing. A reader that starts fast is asked first; where it cannot
-    answer, the application does, and says what is wrong. With `dry_run` not even the tables are upgraded."""
+    answer, the application does, and says what is wrong. With `dry_run` not even the tables are upgraded. Unless it
+    `needs_file`, a mistake in the file is a warning."""
     from tsuzuki.wiring.reader import CannotRead, opened_reader
 
     try:
@@ -40,7 +42,7 @@ def ask(
             return question(reader)
     except (CannotRead, TsuzukiError):
         pass
-    with open_application(invocation, dry_run=dry_run) as application:
+    with open_application(invocation, dry_run=dry_run, needs_file=needs_file) as application:
         answer = question(application)
         application.keep_for_reader()
         return answer
@@ -48,11 +50,15 @@ def ask(
 
 @contextmanager
 def open_application(
-    invocation: Invocation, *, dry_run: "bool | Callable[[Application], bool]" = False
+    invocation: Invocation,
+    *,
+    dry_run: "bool | Callable[[Application], bool]" = False,
+    needs_file: bool = True,
 ) -> "Iterator[Application]":
-    """Everything joined, and the database at this version; a `dry_run` does not bring it there."""
+    """Everything joined, and the database at this version; a `dry_run` does not bring it there. A command that reads
+    only the database does not need the file: it warns of mistakes in it."""
     with (
-        open_existing(invocation) as application,
+        open_existing(invocation, needs_file=needs_file) as application,
         noticing_lock_waits(invocation, application.maintenance),
     ):
         if (file := application.maintenance.snapshot_of) is not None:
@@ -94,23 +100,25 @@ def upgrade_tables(invocation: Invocation, application: "Application") -> "list[
 
 
 @contextmanager
-def open_existing(invocation: Invocation) -> "Iterator[Application]":
+def open_existing(invocation: Invocation, *, needs_file: bool = True) -> "Iterator[Application]":
     """Everything joined in a workspace that exists, and the database as it is."""
     from tsuzuki.wiring.application import require_workspace
 
-    with open_as_it_is(invocation) as application:
+    with open_as_it_is(invocation, needs_file=needs_file) as application:
         require_workspace(application)
         yield application
 
 
 @contextmanager
-def open_as_it_is(invocation: Invocation) -> "Iterator[Application]":
+def open_as_it_is(invocation: Invocation, *, needs_file: bool = True) -> "Iterator[Application]":
     """Everything joined, and the database as it is: of another version, or not there."""
     from tsuzuki.wiring.application import opened
 
     warn_of_refused_collectors(invocation)
-    with opened(**invocation.sources, migrate=False) as application:
+    with opened(**invocation.sources, migrate=False, locations_only=not needs_file) as application:
         invocation.masks.append(application.mask)
+        if (problem := application.configuration.file_problem) is not None:
+            warn(invocation, f"{problem.place}: {problem.message}. See: tsuzuki config check")
         yield application
 
 

@@ -57,7 +57,12 @@ def check(invocation: Invocation, file: Path | None) -> None:
     )
     for variable in configuration.unset_variables:
         warn(invocation, f"{variable.place}: the environment variable {variable.name} is not set")
-    say(invocation, f"{count} {'job' if count == 1 else 'jobs'}, all well")
+    jobs = f"{count} {'job' if count == 1 else 'jobs'}"
+    left = len(set(unset))
+    well = (
+        f"{left} {'variable is' if left == 1 else 'variables are'} not set" if left else "all well"
+    )
+    say(invocation, f"{jobs}, {well}")
 
 
 @config.command()

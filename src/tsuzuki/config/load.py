@@ -33,14 +33,20 @@ from tsuzuki.config.location import (
     digest,
     find_file,
 )
-from tsuzuki.config.schema.config_file import ConfigFile, RefusedJob, read_config_file
+from tsuzuki.config.schema.config_file import (
+    ConfigFile,
+    RefusedJob,
+    locations_in,
+    read_config_file,
+)
 from tsuzuki.config.schema.job_kinds import NO_KINDS, JobKind
 from tsuzuki.config.schema.jobs import DEFAULT_TIMEZONE
 from tsuzuki.config.schema.sections import Section, section_models
 from tsuzuki.config.schema.web import SECTION as WEB
 from tsuzuki.config.schema.web import WebSection
 from tsuzuki.config.schema.webhooks import Webhook, path_of, secret_variables
-from tsuzuki.config.yaml.document import YamlDocument, read_document
+from tsuzuki.config.yaml.document import YamlDocument, parse_document
+from tsuzuki.config.yaml.source import YamlSource, read_source
 from tsuzuki.model.access import OwnerMode
 from tsuzuki.model.errors import ConfigurationError, FilePlace
 from tsuzuki.model.job import JobSpec
@@ -89,6 +95,8 @@ class Configuration:
     """The variables without a default that sections and the `environment` of jobs refer to and that are not set. A
     command may still find them where its worker runs."""
     document: YamlDocument | None = field(default=None, compare=False, repr=False)
+    problem: ConfigurationError | None = field(default=None, compare=False)
+    """What is wrong with the file, if only its locations were asked for."""
     cwd: Path = field(default=HERE, compare=False)
     """The base of relative paths in `…_FILE` variables."""
 
@@ -137,14 +145,17 @@ def load_configuration(
     environ: Mapping[str, str],
     cwd: Path,
     kinds: Mapping[str, JobKind] = NO_KINDS,
+    locations_only: bool = False,
 ) -> Configuration:
-    """Load the configuration of this process; `file` and `database_url` are its flags.
+    """Load the configuration of this process; `file` and `database_url` are its flags. With `locations_only` a file
+    with mistakes still says where the database and the log archive are, and its jobs are left out.
 
     Raises `ConfigurationError` (`InvalidFile` for the content of the file) or `FileUnusable`.
     """
     here = absolute_folder(cwd)
     path = find_file(file=file, environ=environ, cwd=here)
-    content = read_config_file(read_document(path), kinds=kinds) if path else None
+    source = read_source(path) if path else None
+    content, problem = _content(source, kinds, locations_only=locations_only)
     workspace = path.parent if path else here
     given = _given_values(database_url, content, environ, here)
     sections = _sections(content, kinds, environ, here)
@@ -155,7 +166,7 @@ def load_configuration(
         workspace=workspace,
         file=path,
         written_database_url=content.database_url if content else None,
-        file_digest=digest(content.document.source.encode() if content else b""),
+        file_digest=digest(source.encode() if source else b""),
         database_url=normalise_database_url(
             given.get("database_url", DEFAULT_DATABASE), workspace=workspace
         ),
@@ -168,13 +179,16 @@ def load_configuration(
         refused_jobs=content.refused_jobs if content else (),
         webhooks=webhooks,
         sections=sections,
-        secret_variables=_secret_variables(content, sections) | secret_variables(webhooks),
+        secret_variables=_secret_variables(content, sections)
+        | secret_variables(webhooks)
+        | (variable_names(source.text) if source and problem else frozenset()),
         unset_variables=(
             *_unset_variables(sections, environ),
             *_unset_secrets(webhooks, environ),
             *_unset_in_jobs(content, environ),
         ),
         document=content.document if content else None,
+        problem=problem,
         cwd=here,
         origins={
             **({"file": _file_origin(file, environ)} if path else {}),
@@ -182,6 +196,20 @@ def load_configuration(
             **{key: value.origin for key, value in given.items()},
         },
     )
+
+
+def _content(
+    source: YamlSource | None, kinds: Mapping[str, JobKind], *, locations_only: bool
+) -> tuple[ConfigFile | None, ConfigurationError | None]:
+    """What the file says; with `locations_only` its mistakes too, instead of raising them."""
+    if source is None:
+        return None, None
+    try:
+        return read_config_file(parse_document(source, with_duplicates=True), kinds=kinds), None
+    except ConfigurationError as problem:
+        if not locations_only:
+            raise
+        return locations_in(source), problem
 
 
 def _given_values(

@@ -39,6 +39,8 @@ class ConfigurationView:
     """Every key of every section: the value in force as it was said. Secrets are not in it."""
     unset_variables: tuple[UnsetVariable, ...]
     """Those without which a kind of job cannot be used, though the file is right."""
+    file_problem: ConfigurationError | None = None
+    """What is wrong with the file, if only its locations were asked for."""
     problems: tuple[ConfigurationError, ...] = ()
     """Of the files that sections name, if they were checked."""
 
@@ -88,6 +90,7 @@ def view(
             *_webhook_entries(configuration),
         ),
         unset_variables=configuration.unset_variables,
+        file_problem=configuration.problem,
         problems=tuple(_file_problems(configuration, check_files_of or {})),
     )
 

@@ -79,6 +79,7 @@ class PageRequest(BaseModel):
         return {name: value for name, value in dumped.items() if value not in (None, [])}
 
 
+FIRST_PAGE = PageRequest.model_validate({})
 COUNT_MAX = 10_000
 """How far is counted. On PostgreSQL this reads every row whose page has changed lately, not the index alone."""
 

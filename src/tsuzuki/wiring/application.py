@@ -468,6 +468,8 @@ def configuration_reader(
     database_url: str | None,
     environ: Mapping[str, str],
     cwd: Path | None,
+    *,
+    locations_only: bool = False,
 ) -> Callable[[], Configuration]:
     return partial(
         load_configuration,
@@ -476,6 +478,7 @@ def configuration_reader(
         environ=environ,
         cwd=cwd or Path.cwd(),
         kinds=installed_collectors().kinds,
+        locations_only=locations_only,
     )
 
 
@@ -489,9 +492,13 @@ def opened(
     clock: Clock | None = None,
     actor: str | None = None,
     migrate: bool = True,
+    locations_only: bool = False,
 ) -> Iterator[Application]:
-    """An application, ready to use; `migrate` brings its database to this version first."""
-    configuration = configuration_reader(config_file, database_url, environ, cwd)()
+    """An application, ready to use; `migrate` brings its database to this version first. With `locations_only` it
+    has no jobs of a file with mistakes, but the database is open."""
+    configuration = configuration_reader(
+        config_file, database_url, environ, cwd, locations_only=locations_only
+    )()
     # From now on the same file: if it goes away, the one of a folder above does not take its place.
     read = configuration_reader(configuration.file or config_file, database_url, environ, cwd)
     with open_resources(configuration, clock=clock or SystemClock(), environ=environ) as resources:

@@ -78,7 +78,7 @@ def keep_record(resources: "Resources") -> None:
     folder = cache_folder(resources.environ)
     if folder is None or collectors.distributions or collectors.problems:
         return
-    if configuration.refused_jobs:
+    if configuration.refused_jobs or configuration.problem:
         return
     record = {
         "database_url": configuration.written_database_url,

@@ -1,5 +1,7 @@
 """`tsuzuki run failures`, typed as a person would."""
 
+import sys
+
 import pytest
 
 from support.workspace import Workspace
@@ -31,6 +33,26 @@ def test_failures_are_listed_shown_acknowledged_and_retried_by_cause(failed: Wor
     assert (preview["matched"], len(failed.data("run", "ls"))) == (2, 2)
     done = failed.data("run", "failures", "retry", group["id"], "--yes", "--quiet")
     assert (done["state"], done["done"]) == ("done", 2)
+
+
+def test_unrelated_exceptions_are_groups_of_their_own_across_jobs(workspace: Workspace) -> None:
+    workspace.ok("job", "disable", "hello")
+    raised = {
+        "import": "import nosuch",
+        "key": "{}['customer_id']",
+        "value": "int('x')",
+        "value-too": "print(1)\nint('x')",
+    }
+    for name, code in raised.items():
+        workspace.ok("job", "add", name, "--", sys.executable, "-c", code)
+        workspace.ok("job", "run", name)
+    workspace.run("run-due", "--quiet")
+    groups = workspace.data("run", "failures", "ls")
+    assert {group["signature"]: group["jobs"] for group in groups} == {
+        "ModuleNotFoundError: No module named 'nosuch'": 1,
+        "KeyError: 'customer_id'": 1,
+        "ValueError: invalid literal for int() with base <n>: 'x'": 2,
+    }
 
 
 def test_an_unknown_cause_is_told(failed: Workspace) -> None:

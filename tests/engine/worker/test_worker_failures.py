@@ -30,7 +30,7 @@ def test_runs_that_fail_for_one_cause_are_one_group(fixture: WorkerFixture) -> N
     fixture.worker.tick()
     ids = [execution.task.run.id for execution in (first, second, third)]
     found = groups(fixture.database)
-    assert found["handler_failed: order <n> is missing"] == ids[:2]
+    assert found["order <n> is missing"] == ids[:2]
     assert len(found) == 2
 
 
@@ -59,4 +59,4 @@ def test_an_end_whose_reply_was_lost_is_one_failure(fixture: WorkerFixture) -> N
     with reply_lost(fixture):
         fixture.worker.tick()
     fixture.worker.tick()
-    assert groups(fixture.database) == {"handler_failed: it broke": [execution.task.run.id]}
+    assert groups(fixture.database) == {"it broke": [execution.task.run.id]}

@@ -79,7 +79,7 @@ def ls(invocation: Invocation, /, states: tuple[RunState, ...], limit: int, **wa
     tsuzuki run ls --job hello --state FAILED
     """
     narrowed = RunFilter(states=frozenset(states), limit=limit + 1, **wanted)
-    found = ask(invocation, lambda source: source.runs.find(narrowed))
+    found = ask(invocation, lambda source: source.runs.find(narrowed), needs_file=False)
     shown = found[:limit]
     is_narrowed = states or any(value is not None for value in wanted.values())
     empty = "no such runs" if is_narrowed else "no runs yet: tsuzuki job run hello"
@@ -103,7 +103,7 @@ def show(invocation: Invocation, run_id: int, everything: bool) -> None:
     tsuzuki run show 7
     tsuzuki run show 7 --all
     """
-    view = ask(invocation, lambda source: source.runs.get(run_id))
+    view = ask(invocation, lambda source: source.runs.get(run_id), needs_file=False)
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, view.as_dict())
         return
@@ -131,7 +131,7 @@ def logs(invocation: Invocation, run_id: int, follow: bool, tail: int | None) ->
     \b
     tsuzuki run logs 7 --follow
     """
-    with open_application(invocation) as application:
+    with open_application(invocation, needs_file=False) as application:
         if tail is not None and not follow:
             _print_lines(invocation, application.logs.tail(run_id, tail))
             return
@@ -242,7 +242,7 @@ def explain(invocation: Invocation, run_id: int) -> None:
     \b
     tsuzuki run explain 7
     """
-    with open_application(invocation) as application:
+    with open_application(invocation, needs_file=False) as application:
         explanation = application.runs.explain(run_id)
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, explanation.as_dict())

@@ -3,6 +3,7 @@
 All problems of a file are found in one pass and reported together, each at its place.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -107,7 +108,7 @@ def read_config_file(document: YamlDocument, *, kinds: Mapping[str, JobKind]) ->
 
 @lru_cache(maxsize=_FILES_MAX)
 def _read(source: YamlSource, of: _Kinds) -> ConfigFile:
-    document, kinds = parse_document(source), of.kinds
+    document, kinds = parse_document(source, with_duplicates=True), of.kinds
     data = {} if document.data is None else document.data
     known = [*file_keys(), *section_names(kinds)]
     if not isinstance(data, dict):
@@ -127,7 +128,7 @@ def _read(source: YamlSource, of: _Kinds) -> ConfigFile:
         if name not in refusals
     ]
     problems.extend(chain.from_iterable(job.problems for job in jobs))
-    if top is None or problems:
+    if top is None or problems or document.duplicates:
         raise invalid([*problems, *refusals.values()], document)
     return ConfigFile(
         document=document,
@@ -149,6 +150,35 @@ def _read(source: YamlSource, of: _Kinds) -> ConfigFile:
             for name, problem in refusals.items()
         ),
     )
+
+
+def locations_in(source: YamlSource) -> ConfigFile:
+    """What a file with mistakes says of where things are. Of a file that is no YAML, each line is read by itself."""
+    try:
+        document = parse_document(source, with_duplicates=True)
+    except ConfigurationError:
+        lines = [line for line in source.text.splitlines() if _LOCATION.match(line)]
+        document = parse_document(YamlSource(file=source.file, text="\n".join(lines)))
+    data = document.data if isinstance(document.data, dict) else {}
+
+    def location(key: str) -> str | None:
+        return data[key] if isinstance(data.get(key), str) else None
+
+    return ConfigFile(
+        document=document,
+        database_url=location("database_url"),
+        database_direct_url=location("database_direct_url"),
+        redis_url=location("redis_url"),
+        log_archive=location("log_archive"),
+        timezone=DEFAULT_TIMEZONE,
+        contact=None,
+        sections={},
+        jobs=(),
+        refused_jobs=(),
+    )
+
+
+_LOCATION = re.compile(r"(?:database_url|database_direct_url|redis_url|log_archive): *\S")
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,10 @@ class InvalidFile(ConfigurationError):
 
 
 def invalid(problems: Iterable[ConfigProblem], document: YamlDocument | None = None) -> InvalidFile:
-    """All `problems` as one error, in the order of the file."""
-    return InvalidFile(sorted((problem.as_error(document) for problem in problems), key=_position))
+    """All `problems` as one error, with the duplicate keys of the document, in the order of the file."""
+    found = [problem.as_error(document) for problem in problems]
+    duplicates = document.duplicates if document else ()
+    return InvalidFile(sorted([*found, *duplicates], key=_position))
 
 
 def _position(error: ConfigurationError) -> tuple[int, int]:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from tsuzuki.config.yaml.nodes import KeyPath, Node, walk_path
-from tsuzuki.config.yaml.parser import parse_tree
+from tsuzuki.config.yaml.parser import Tree, parse_tree
 from tsuzuki.config.yaml.source import YamlSource, read_source
-from tsuzuki.model.errors import FilePlace
+from tsuzuki.model.errors import ConfigurationError, FilePlace
 
 _TREES_MAX = 4
 
@@ -24,6 +24,8 @@ class YamlDocument:
 
     source: YamlSource
     root: Node
+    duplicates: tuple[ConfigurationError, ...] = ()
+    """Of keys that are given twice, if they were not refused at once: `data` has only the first of each."""
 
     @cached_property
     def data(self) -> Any:
@@ -49,18 +51,22 @@ def read_document(path: Path) -> YamlDocument:
     return parse_document(read_source(path))
 
 
-def parse_document(source: YamlSource) -> YamlDocument:
-    """Parse `source`. Raises `ConfigurationError` at the place of a syntax error."""
-    return YamlDocument(source=source, root=_cached_tree(source))
+def parse_document(source: YamlSource, *, with_duplicates: bool = False) -> YamlDocument:
+    """Parse `source`. Raises `ConfigurationError` at the place of a syntax error, and of a key that is given twice
+    unless the caller reports these itself (`with_duplicates`)."""
+    root, duplicates = _cached_tree(source)
+    if duplicates and not with_duplicates:
+        raise duplicates[0]
+    return YamlDocument(source=source, root=root, duplicates=duplicates)
 
 
 def parse_value(text: str, *, name: str) -> Any:
     """Parse one value, such as an option's. Raises `ConfigurationError`, with `name` as its file."""
-    return parse_tree(YamlSource(file=name, text=text)).to_data()
+    return parse_document(YamlSource(file=name, text=text)).data
 
 
 @lru_cache(maxsize=_TREES_MAX)
-def _cached_tree(source: YamlSource) -> Node:
+def _cached_tree(source: YamlSource) -> Tree:
     """The tree of `source`. Trees are immutable, so callers can share one; data is not, so each
     `YamlDocument` makes its own."""
     return parse_tree(source)

@@ -2,11 +2,12 @@
 
 Limits bound the cost of a hostile file: the depth of nesting, and the number of nodes with every
 alias counted as its target. Tags are refused, so parsing creates only text, numbers, booleans, null,
-lists and mappings. A duplicate key is an error; the last one never wins silently.
+lists and mappings. A duplicate key is an error beside the tree, which has the first one.
 """
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import yaml
 from yaml.events import (
@@ -43,10 +44,18 @@ _COLON = re.compile(r"[ \t]*:")
 _DASH = re.compile(r"(?:\s|#[^\n]*\n)*-")
 
 
-def parse_tree(source: YamlSource) -> Node:
+class Tree(NamedTuple):
+    """`duplicates` are the errors of keys that are given twice: `root` has only the first of each."""
+
+    root: Node
+    duplicates: tuple[ConfigurationError, ...]
+
+
+def parse_tree(source: YamlSource) -> Tree:
     """Parse the one document in `source`; an empty one is null. Raises `ConfigurationError`."""
+    parser = _Parser(source)
     try:
-        return _Parser(source).document()
+        return Tree(parser.document(), tuple(parser.duplicates))
     except yaml.YAMLError as problem:
         raise syntax_error(problem, source) from None
 
@@ -69,6 +78,7 @@ class _Parser:
         self._events: Iterator[Event] = yaml.parse(source.text, Loader=yaml.CSafeLoader)
         self._anchors: dict[str, Node | None] = {}
         self._count = 0
+        self.duplicates: list[ConfigurationError] = []
 
     def document(self) -> Node:
         self._expect(StreamStartEvent)
@@ -170,7 +180,7 @@ class _Parser:
             if self._source.text[entry.key.start : entry.key.end] == "<<":
                 merged.extend(self._merge(entry))
             elif entry.name in entries:
-                raise self._duplicate(entries[entry.name], entry)
+                self.duplicates.append(self._duplicate(entries[entry.name], entry))
             else:
                 entries[entry.name] = entry
             values.append(entry.value)

@@ -37,6 +37,13 @@ class PageContext(RequestContext):
         values: Mapping[str, Any] = {"view": view, **more}
         return render_page(self.viewer, template, dict(values), status=status)
 
+    def refused(self, template: str, view: BaseModel, error: TsuzukiError) -> Response:
+        """The page of a form again, with the reason why the form was refused."""
+        problem = self.problem(error)
+        # Who asks is known: a wrong password is a mistake in the form, not a missing sign-in.
+        status = 422 if problem.status == 401 else problem.status
+        return self.render(template, view, status=status, refusal=problem)
+
 
 async def page_context(request: Request) -> PageContext:
     base = request_context(request)

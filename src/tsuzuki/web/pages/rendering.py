@@ -70,6 +70,7 @@ def environment(language: str) -> Environment:
         languages=LANGUAGES,
         extension_icons={k: v for one in extensions() for k, v in one.icons.items()},
         product_version=version("tsuzuki"),
+        refusal=None,
     )
     # The method is one of the extension, which its type does not name.
     install: Any = built

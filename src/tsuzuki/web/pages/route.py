@@ -2,9 +2,11 @@
 
 A browser without credentials is sent to the sign-in page, and comes back to where it wanted to go; where an owner signs
 in by a link it is told how to get one. A form is posted,
-carried out, and answered with a redirect, so that reloading does nothing twice.
+carried out, and answered with a redirect, so that reloading does nothing twice. A form that is refused is shown again
+on its page, with the reason.
 """
 
+import inspect
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -36,6 +38,7 @@ FORM_TYPE = "application/x-www-form-urlencoded"
 SIGN_IN = "/sign-in"
 SETUP = "/setup"
 OWNER_LINK = "/sign-in/link"
+FORM = "form"
 
 Endpoint = Callable[..., Any]
 
@@ -93,6 +96,7 @@ class Screen:
 
     def __init__(self) -> None:
         self.router = APIRouter()
+        self._templates: dict[Endpoint, str] = {}
 
     def page(
         self,
@@ -108,6 +112,7 @@ class Screen:
         of the viewer, and not on who that is, so that live viewers get the same rendering."""
 
         def register(endpoint: Endpoint) -> Endpoint:
+            self._templates[endpoint] = template
             # The twin first: the last part of a path would match with its suffix.
             self._add(twin or f"{path}.json", _as_json(endpoint), right, TwinRoute)
             self._add(path, _as_page(endpoint, template, shared=shared), right, PageRoute)
@@ -115,11 +120,30 @@ class Screen:
 
         return register
 
-    def form(self, path: str, *, right: AnyRight) -> Callable[[Endpoint], Endpoint]:
-        """The endpoint of a posted form; it answers with `context.redirect(…)`, or renders what is wrong."""
+    def form(
+        self, path: str, *, right: AnyRight, page: Endpoint | None = None
+    ) -> Callable[[Endpoint], Endpoint]:
+        """The endpoint carries out a posted form and answers with `context.redirect(…)`. `page` is the endpoint of the
+        page that the form is on: if the form is refused with a `TsuzukiError`, that page is rendered with the reason
+        as `refusal`. It is called with those arguments of the form's endpoint that it names; a page that keeps what
+        was typed takes it as `form`."""
+        template = self._templates[page] if page else None
+        return self._form(path, right, page, template)
 
+    def confirmation(
+        self, path: str, *, right: AnyRight, template: str, question: Endpoint
+    ) -> Callable[[Endpoint], Endpoint]:
+        """A page that asks before something is done, and the form on it, which the endpoint carries out. `question`
+        answers with the view of that page; if the form is refused it is asked again, as by `form`."""
+        self.page(path, right=right, template=template)(question)
+        return self._form(path, right, question, template)
+
+    def _form(
+        self, path: str, right: AnyRight, page: Endpoint | None, template: str | None
+    ) -> Callable[[Endpoint], Endpoint]:
         def register(endpoint: Endpoint) -> Endpoint:
-            self._add(path, endpoint, right, PageRoute, "POST")
+            answer = _shown_again(endpoint, page, template) if page and template else endpoint
+            self._add(path, answer, right, PageRoute, "POST")
             return endpoint
 
         return register
@@ -166,7 +190,7 @@ def _as_page(endpoint: Endpoint, template: str, *, shared: bool) -> Endpoint:
         is_shared = shared and context.viewer.is_fragment
         return renderings.answer(context.viewer, render) if is_shared else render()
 
-    return answer
+    return _without_form(answer)
 
 
 def _as_json(endpoint: Endpoint) -> Endpoint:
@@ -176,6 +200,39 @@ def _as_json(endpoint: Endpoint) -> Endpoint:
         if not isinstance(view, BaseModel):
             raise TypeError(f"{endpoint.__name__} answered {type(view).__name__}, not a view")
         return JSONResponse(view.model_dump(mode="json"))
+
+    return _without_form(answer)
+
+
+def _without_form(page: Endpoint) -> Endpoint:
+    """A page is asked for without the form that it shows again: no parameter of its route."""
+    signature = inspect.signature(page)
+    asked = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.name != FORM or parameter.default is not None
+    ]
+    page.__signature__ = signature.replace(parameters=asked)  # type: ignore[attr-defined]
+    del page.__wrapped__  # type: ignore[attr-defined] # whose signature FastAPI would read
+    return page
+
+
+def _shown_again(endpoint: Endpoint, page: Endpoint, template: str) -> Endpoint:
+    """Carry out a form; if it is refused, render its page with the reason."""
+    names = inspect.signature(page).parameters
+
+    @wraps(endpoint)
+    def answer(*, context: PageContext, **given: Any) -> Response:
+        try:
+            carried_out: Response = endpoint(context=context, **given)
+        except TsuzukiError as error:
+            kept = {name: given[name] for name in names if name in given}
+            try:
+                view = page(context=context, **kept)
+            except TsuzukiError:  # what it was about is gone, or the database cannot be reached
+                raise error from None
+            return context.refused(template, view, error)
+        return carried_out
 
     return answer
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsuzuki.engine.executors.command.output import OutputStream
+from tsuzuki.engine.executors.command.output import TAIL_BYTES_MAX, OutputStream
 from tsuzuki.engine.output_lines import split_lines, text_of
 from tsuzuki.model.run_limits import LOG_LINE_BYTES_MAX
 
@@ -54,12 +54,14 @@ def test_secrets_are_masked_in_whole_lines_and_in_the_tail() -> None:
         output.feed(chunk)
     output.finish()
     assert delivered == [b"password ***", b"again ***"]
-    assert output.tail(500) == "password ***\nagain ***"
+    assert output.tail() == "password ***\nagain ***"
 
 
 def test_the_tail_is_whole_lines_or_the_end_of_one() -> None:
     output = OutputStream(deliver=lambda _: None)
     output.feed(b"first line\nsecond line\n\n")
-    assert output.tail(500) == "first line\nsecond line"
-    assert output.tail(15) == "second line"
-    assert output.tail(4) == "line"
+    assert output.tail() == "first line\nsecond line"
+    output.feed(b"x" * (TAIL_BYTES_MAX - 5) + b"\nlast")
+    assert output.tail() == "last"
+    output.feed(b"y" * 2 * TAIL_BYTES_MAX)
+    assert output.tail() == "y" * TAIL_BYTES_MAX

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import Form, Response
+from fastapi import Form, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki.collectors.books.api import BookOut, DigestOut, MailOut, QuotaOut, books_service
@@ -212,51 +212,52 @@ def _not_applied(name: str) -> TsuzukiError:
     )
 
 
-class StartBooksForm(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    what: str = Field(pattern="^(collect|mail)$")
-
-
 class StartView(Model):
     job: str
     what: str
     undelivered: Count
 
 
-@screen.page(
+class StartQuery(BaseModel):
+    what: str = "collect"
+
+
+def start_question(context: Page, name: JobName, form: Annotated[StartQuery, Query()]) -> StartView:
+    books_service(context).require_job(name)
+    undelivered = _count(context, name, undelivered=True)
+    what = "mail" if form.what == "mail" else "collect"
+    return StartView(job=name, what=what, undelivered=undelivered)
+
+
+class StartBooksForm(StartQuery):
+    model_config = ConfigDict(extra="forbid")
+
+    what: str = Field(pattern="^(collect|mail)$")
+
+
+@screen.confirmation(
     "/books/jobs/{name}/start",
     right=Right.COLLECTORS_OPERATE,
     template="screens/books_start.html",
+    question=start_question,
 )
-def confirm_start(context: Page, name: JobName, what: str = "collect") -> StartView:
-    books_service(context).require_job(name)
-    undelivered = _count(context, name, undelivered=True)
-    return StartView(
-        job=name, what="mail" if what == "mail" else "collect", undelivered=undelivered
-    )
-
-
-@screen.form("/books/jobs/{name}/start", right=Right.COLLECTORS_OPERATE)
 def start(context: Page, name: JobName, form: Annotated[StartBooksForm, Form()]) -> Response:
     books_service(context).require_job(name)
     arguments = {"collect": False} if form.what == "mail" else {}
     run_id = context.application.runs.submit(
         Request(job=name, arguments=arguments), audited=True
     ).run_id
-    if context.principal.may(Right.RUNS_READ):
-        return context.redirect(f"/runs/{run_id}", message("Run %(run)s started."), run=run_id)
-    return context.redirect("/books", message("Run %(run)s started."), run=run_id)
+    to = f"/runs/{run_id}" if context.principal.may(Right.RUNS_READ) else "/books"
+    return context.redirect(to, message("Run %(run)s started."), run=run_id)
 
 
 class ResetView(Model):
-    """`typed` is what stood in the field; `problem` says why nothing was reset."""
+    """`typed` is what was in the field of a refused form."""
 
     job: str
     cursors: int
     position: int
     typed: str = ""
-    problem: Problem | None = None
 
 
 class ResetForm(BaseModel):
@@ -265,40 +266,29 @@ class ResetForm(BaseModel):
     name: str = Field("", max_length=200)
 
 
-@screen.page(
-    "/books/jobs/{name}/reset",
-    right=Right.COLLECTORS_OPERATE,
-    template="screens/books_reset.html",
-)
-def confirm_reset(context: Page, name: JobName) -> ResetView:
-    return _reset_view(context, name)
-
-
-@screen.form("/books/jobs/{name}/reset", right=Right.COLLECTORS_OPERATE)
-def reset(context: Page, name: JobName, form: Annotated[ResetForm, Form()]) -> Response:
-    if form.name.strip() != name:
-        problem = context.problem(
-            UsageError(
-                "the name that was typed is not that of the job",
-                hint="Nothing was reset.",
-                code="name_differs",
-            )
-        )
-        view = _reset_view(context, name, form.name, problem)
-        return context.render("screens/books_reset.html", view, status=problem.status)
-    count = books_service(context).reset_cursors(name)
-    text = message("Cursors of %(job)s reset: %(count)s. The next run collects from the start.")
-    return context.redirect("/books", text, count=count, job=name)
-
-
-def _reset_view(
-    context: PageContext, name: str, typed: str = "", problem: Problem | None = None
-) -> ResetView:
+def reset_question(context: Page, name: JobName, form: ResetForm | None = None) -> ResetView:
     found = books_service(context).cursors(name)
     return ResetView(
         job=name,
         cursors=len(found),
         position=next((view.cursor.start_index for view in found if view.is_current), 0),
-        typed=typed,
-        problem=problem,
+        typed=form.name if form else "",
     )
+
+
+@screen.confirmation(
+    "/books/jobs/{name}/reset",
+    right=Right.COLLECTORS_OPERATE,
+    template="screens/books_reset.html",
+    question=reset_question,
+)
+def reset(context: Page, name: JobName, form: Annotated[ResetForm, Form()]) -> Response:
+    if form.name.strip() != name:
+        raise UsageError(
+            "the name that was typed is not that of the job",
+            hint="Nothing was reset.",
+            code="name_differs",
+        )
+    count = books_service(context).reset_cursors(name)
+    text = message("Cursors of %(job)s reset: %(count)s. The next run collects from the start.")
+    return context.redirect("/books", text, count=count, job=name)

@@ -16,9 +16,9 @@ from tsuzuki.collectors.books.api import (
     stored_out,
 )
 from tsuzuki.model.access import Right
-from tsuzuki.model.errors import NotFound, TsuzukiError, UsageError
+from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.web.answers import Model
-from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.context import Page
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.paging import COUNT_MAX, Count, count_of
@@ -92,27 +92,21 @@ def mails_page(context: Page, query: Annotated[CursorQuery, Query()]) -> MailsVi
 
 
 class MailPage(Model):
-    """A mail and what was in it; `problem` says why it could not be decided."""
+    """A mail and what was in it."""
 
     mail: MailOut
     books: list[BookOut]
-    problem: Problem | None = None
 
 
 @screen.page(
     "/books/mails/{mail_id:int}", right=Right.COLLECTORS_READ, template="screens/books_mail.html"
 )
 def mail_page(context: Page, mail_id: MailId) -> MailPage:
-    return _mail_view(context, mail_id)
-
-
-def _mail_view(context: PageContext, mail_id: int, problem: Problem | None = None) -> MailPage:
     service = books_service(context)
     view = service.mail(mail_id)
     return MailPage(
         mail=MailOut.model_validate(context.mask(view.as_dict())),
         books=[BookOut.model_validate(book._asdict()) for book in service.delivered(mail_id)],
-        problem=problem,
     )
 
 
@@ -122,28 +116,18 @@ class DecideForm(BaseModel):
     decision: str = Field(pattern="^(sent|resend)$")
 
 
-@screen.page(
+@screen.confirmation(
     "/books/mails/{mail_id:int}/decide",
     right=Right.COLLECTORS_OPERATE,
     template="screens/books_decide.html",
+    question=mail_page,
 )
-def confirm_decision(context: Page, mail_id: MailId) -> MailPage:
-    return _mail_view(context, mail_id)
-
-
-@screen.form("/books/mails/{mail_id:int}/decide", right=Right.COLLECTORS_OPERATE)
 def decide(context: Page, mail_id: MailId, form: Annotated[DecideForm, Form()]) -> Response:
     service = books_service(context)
-    try:
-        if form.decision == "sent":
-            service.mark_sent(mail_id)
-        else:
-            service.resend(mail_id)
-    except TsuzukiError as error:
-        problem = context.problem(error)
-        view = _mail_view(context, mail_id, problem)
-        return context.render("screens/books_decide.html", view, status=problem.status)
-    text = message("Email %(id)s marked as delivered.")
-    if form.decision == "resend":
+    if form.decision == "sent":
+        service.mark_sent(mail_id)
+        text = message("Email %(id)s marked as delivered.")
+    else:
+        service.resend(mail_id)
         text = message("Email %(id)s will be sent again by the next run of its job.")
     return context.redirect(f"/books/mails/{mail_id}", text, id=mail_id)

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Form, Query, Response
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from tsuzuki.collectors.codeindex.api.index import (
     BuildRequest,
@@ -23,7 +23,7 @@ from tsuzuki.collectors.codeindex.api.index import (
 from tsuzuki.collectors.codeindex.rights import CODE_BUILD, CODE_READ
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.web.answers import Model, Moment
-from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.context import Page
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.links import path_part
 from tsuzuki.web.pages.route import Screen
@@ -82,13 +82,12 @@ def files_page(context: Page, query: Annotated[FileQuery, Query()]) -> FilesView
 
 
 class TreeActionView(Model):
-    """A tree, and how many files and symbols its index has. `problem` says why it cannot be done."""
+    """A tree, and how many files and symbols its index has."""
 
     tree: TreeOut
-    problem: Problem | None = None
 
 
-class TreeForm(BaseModel):
+class TreeForm(TreeQuery):
     model_config = ConfigDict(extra="forbid")
 
     tree: TreeName
@@ -98,18 +97,22 @@ class BuildForm(TreeForm):
     force: bool = False
 
 
-@screen.page("/index/build", right=CODE_BUILD, template="screens/code_build.html")
-def confirm_build(context: Page, query: Annotated[TreeQuery, Query()]) -> TreeActionView:
-    return TreeActionView(tree=_tree(context, query.tree))
+def question(context: Page, form: Annotated[TreeQuery, Query()]) -> TreeActionView:
+    """The tree by its root; without a name the only one. Raises `NotFound`."""
+    root = index_status(context, TreeQuery(tree=form.tree)).tree
+    return TreeActionView(
+        tree=next(tree for tree in listcode_trees(context).items if tree.tree == root)
+    )
 
 
-@screen.form("/index/build", right=CODE_BUILD)
+@screen.confirmation(
+    "/index/build",
+    right=CODE_BUILD,
+    template="screens/code_build.html",
+    question=question,
+)
 def build(context: Page, form: Annotated[BuildForm, Form()]) -> Response:
-    asked = BuildRequest(tree=form.tree, force=form.force)
-    try:
-        started = start_build(context, Response(), asked)
-    except TsuzukiError as problem:
-        return _refused(context, form.tree, problem, "screens/code_build.html")
+    started = start_build(context, Response(), BuildRequest(tree=form.tree, force=form.force))
     text = (
         message("Building the index …")
         if started.is_new
@@ -118,28 +121,12 @@ def build(context: Page, form: Annotated[BuildForm, Form()]) -> Response:
     return context.redirect(f"/index?tree={path_part(form.tree)}", text)
 
 
-@screen.page("/index/remove", right=CODE_BUILD, template="screens/code_remove.html")
-def confirm_remove(context: Page, query: Annotated[TreeQuery, Query()]) -> TreeActionView:
-    return TreeActionView(tree=_tree(context, query.tree))
-
-
-@screen.form("/index/remove", right=CODE_BUILD)
+@screen.confirmation(
+    "/index/remove",
+    right=CODE_BUILD,
+    template="screens/code_remove.html",
+    question=question,
+)
 def remove(context: Page, form: Annotated[TreeForm, Form()]) -> Response:
-    try:
-        remove_index(context, form.tree)
-    except TsuzukiError as problem:
-        return _refused(context, form.tree, problem, "screens/code_remove.html")
+    remove_index(context, form.tree)
     return context.redirect("/index", message("Index removed."))
-
-
-def _tree(context: PageContext, named: str | None) -> TreeOut:
-    """The tree by its root; without a name the only one. Raises `NotFound`."""
-    root = index_status(context, TreeQuery(tree=named)).tree
-    return next(tree for tree in listcode_trees(context).items if tree.tree == root)
-
-
-def _refused(context: PageContext, named: str, problem: TsuzukiError, template: str) -> Response:
-    """The page of the question again, with why it cannot be done."""
-    told = context.problem(problem)
-    view = TreeActionView(tree=_tree(context, named), problem=told)
-    return context.render(template, view, status=told.status)

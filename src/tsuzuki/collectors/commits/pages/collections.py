@@ -8,15 +8,13 @@ from pydantic import Field
 
 from tsuzuki.collectors.commits.api.commits import CollectionId, TargetResult, commits_service
 from tsuzuki.collectors.commits.pages.commits import CollectionRow, collection_row, moment_of
-from tsuzuki.collectors.commits.service.collections import JOB, CollectionView, Result, ResultStatus
+from tsuzuki.collectors.commits.service.collections import JOB, Result, ResultStatus
 from tsuzuki.model.access import Right
-from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.paging import Count, PageRequest, after_position, count_of
-from tsuzuki.web.problems import Problem
 
 screen = Screen()
 
@@ -120,63 +118,35 @@ def _result_row(context: PageContext, result: Result) -> ResultRow:
 
 
 class ConfirmCollectionView(Model):
-    """`problem` says why it cannot be done."""
-
     collection: CollectionRow
-    problem: Problem | None = None
 
 
-@screen.page(
+def question(context: Page, collection_id: CollectionId) -> ConfirmCollectionView:
+    found = commits_service(context).collections.show(collection_id)
+    return ConfirmCollectionView(collection=collection_row(found.summary))
+
+
+@screen.confirmation(
     "/commits/collections/{collection_id}/retry",
     right=Right.COLLECTORS_OPERATE,
     template="screens/commits_retry.html",
+    question=question,
 )
-def confirm_retry(context: Page, collection_id: CollectionId) -> ConfirmCollectionView:
-    return _confirm(context, collection_id)
-
-
-@screen.form("/commits/collections/{collection_id}/retry", right=Right.COLLECTORS_OPERATE)
 def retry(context: Page, collection_id: CollectionId) -> Response:
-    try:
-        started = commits_service(context).collections.retry(collection_id)
-    except TsuzukiError as error:
-        return _refused(context, collection_id, error, "screens/commits_retry.html")
+    started = commits_service(context).collections.retry(collection_id)
     text = message("Collection started. Targets: %(count)s.")
     return context.redirect(
         f"/commits/collections/{started.collection_id}", text, count=started.total_targets
     )
 
 
-@screen.page(
+@screen.confirmation(
     "/commits/collections/{collection_id}/cancel",
     right=Right.COLLECTORS_OPERATE,
     template="screens/commits_cancel.html",
+    question=question,
 )
-def confirm_cancel(context: Page, collection_id: CollectionId) -> ConfirmCollectionView:
-    return _confirm(context, collection_id)
-
-
-@screen.form("/commits/collections/{collection_id}/cancel", right=Right.COLLECTORS_OPERATE)
 def cancel(context: Page, collection_id: CollectionId) -> Response:
-    try:
-        summary = commits_service(context).collections.cancel(collection_id)
-    except TsuzukiError as error:
-        return _refused(context, collection_id, error, "screens/commits_cancel.html")
+    summary = commits_service(context).collections.cancel(collection_id)
     text = message("Collection canceled. Results so far are kept.")
     return context.redirect(f"/commits/collections/{summary.collection_id}", text)
-
-
-def _confirm(
-    context: PageContext, collection_id: str, problem: Problem | None = None
-) -> ConfirmCollectionView:
-    found: CollectionView = commits_service(context).collections.show(collection_id)
-    return ConfirmCollectionView(collection=collection_row(found.summary), problem=problem)
-
-
-def _refused(
-    context: PageContext, collection_id: str, error: TsuzukiError, template: str
-) -> Response:
-    """The page of the question again, with why it cannot be done."""
-    problem = context.problem(error)
-    view = _confirm(context, collection_id, problem)
-    return context.render(template, view, status=problem.status)

@@ -18,14 +18,12 @@ from tsuzuki.collectors.commits.api.commits import (
 from tsuzuki.collectors.commits.service.collections import Summary
 from tsuzuki.collectors.commits.service.commits import TargetView
 from tsuzuki.model.access import Right
-from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.paging import Count, PageRequest, count_of
 from tsuzuki.web.paging import Page as ListPage
-from tsuzuki.web.problems import Problem
 
 screen = Screen()
 
@@ -119,61 +117,51 @@ def _target_key(position: str | None) -> tuple[int, str] | None:
 
 
 class AddTargetView(Model):
-    """A form with what was typed, the projects that are known, and what is wrong."""
+    """A form with what was typed, and the projects that are known."""
 
     project: str = ""
     branch: str = ""
     projects: list[str]
-    problem: Problem | None = None
 
 
 class AddTargetQuery(BaseModel):
     project: str = Field("", max_length=500)
-
-
-class AddTargetForm(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    project: ProjectReference
     branch: str = Field("", max_length=500)
 
 
-@screen.page(
-    "/commits/targets/add", right=Right.COLLECTORS_OPERATE, template="screens/commits_add.html"
+class AddTargetForm(AddTargetQuery):
+    model_config = ConfigDict(extra="forbid")
+
+    project: ProjectReference
+
+
+def target_to_add(context: Page, form: Annotated[AddTargetQuery, Query()]) -> AddTargetView:
+    found = commits_service(context).commits.projects()[:PROJECTS_OFFERED]
+    return AddTargetView(
+        project=form.project,
+        branch=form.branch,
+        projects=[context.mask(view.project.path) for view in found],
+    )
+
+
+@screen.confirmation(
+    "/commits/targets/add",
+    right=Right.COLLECTORS_OPERATE,
+    template="screens/commits_add.html",
+    question=target_to_add,
 )
-def add_page(context: Page, query: Annotated[AddTargetQuery, Query()]) -> AddTargetView:
-    return AddTargetView(project=query.project, projects=_known_projects(context))
-
-
-@screen.form("/commits/targets/add", right=Right.COLLECTORS_OPERATE)
 def add(context: Page, form: Annotated[AddTargetForm, Form()]) -> Response:
     branch = form.branch.strip() or None
-    try:
-        view = commits_service(context).commits.add_target(form.project.strip(), branch, base=None)
-    except TsuzukiError as error:
-        problem = context.problem(error)
-        refused = AddTargetView(
-            project=form.project,
-            branch=form.branch,
-            projects=_known_projects(context),
-            problem=problem,
-        )
-        return context.render("screens/commits_add.html", refused, status=problem.status)
+    view = commits_service(context).commits.add_target(form.project.strip(), branch, base=None)
     text = message("Now following %(project)s %(branch)s.")
     return context.redirect(
         "/commits", text, project=context.mask(view.project), branch=view.branch
     )
 
 
-def _known_projects(context: PageContext) -> list[str]:
-    found = commits_service(context).commits.projects()[:PROJECTS_OFFERED]
-    return [context.mask(view.project.path) for view in found]
-
-
 class RemoveView(Model):
     project: str
     branch: str
-    problem: Problem | None = None
 
 
 class RemoveQuery(BaseModel):
@@ -185,23 +173,18 @@ class RemoveForm(RemoveQuery):
     model_config = ConfigDict(extra="forbid")
 
 
-@screen.page(
+def target_to_remove(context: Page, form: Annotated[RemoveQuery, Query()]) -> RemoveView:
+    del context
+    return RemoveView(project=form.project, branch=form.branch)
+
+
+@screen.confirmation(
     "/commits/targets/remove",
     right=Right.COLLECTORS_OPERATE,
     template="screens/commits_remove.html",
+    question=target_to_remove,
 )
-def confirm_remove(context: Page, query: Annotated[RemoveQuery, Query()]) -> RemoveView:
-    del context
-    return RemoveView(project=query.project, branch=query.branch)
-
-
-@screen.form("/commits/targets/remove", right=Right.COLLECTORS_OPERATE)
 def remove(context: Page, form: Annotated[RemoveForm, Form()]) -> Response:
-    try:
-        commits_service(context).commits.remove_target(form.project, form.branch)
-    except TsuzukiError as error:
-        problem = context.problem(error)
-        view = RemoveView(project=form.project, branch=form.branch, problem=problem)
-        return context.render("screens/commits_remove.html", view, status=problem.status)
+    commits_service(context).commits.remove_target(form.project, form.branch)
     text = message("No longer following %(branch)s. Its commits are kept.")
     return context.redirect("/commits", text, branch=form.branch)

@@ -11,12 +11,10 @@ from tsuzuki.collectors.commits.api.commits import BranchName, ProjectReference,
 from tsuzuki.collectors.commits.pages.commits import CollectionRow, collection_row
 from tsuzuki.collectors.commits.service.remote_heads import PlannedOutcome
 from tsuzuki.model.access import Right
-from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.web.answers import Model
-from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.context import Page
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.problems import Problem
 
 screen = Screen()
 
@@ -54,39 +52,29 @@ class PlanView(Model):
     counts: dict[str, int]
     filters: dict[str, Any]
     running: CollectionRow | None
-    problem: Problem | None = None
 
 
 @screen.page(
     "/commits/collect", right=Right.COLLECTORS_OPERATE, template="screens/commits_plan.html"
 )
-def plan_page(context: Page, query: Annotated[CollectQuery, Query()]) -> PlanView:
-    return _plan(context, query)
-
-
-def _plan(context: PageContext, asked: CollectQuery, problem: Problem | None = None) -> PlanView:
+def plan_page(context: Page, form: Annotated[CollectQuery, Query()]) -> PlanView:
     service = commits_service(context)
-    only = service.commits.select_targets(asked.project, branch=asked.branch)
-    heads = service.commits.remote_heads(asked_max=0 if problem else ASKED_MAX, only=only)
+    only = service.commits.select_targets(form.project, branch=form.branch)
+    heads = service.commits.remote_heads(
+        asked_max=0 if isinstance(form, CollectForm) else ASKED_MAX, only=only
+    )
     (newest, *_) = (*service.collections.summaries(limit=1), None)
     return PlanView(
         targets=[PlannedTarget.model_validate(context.mask(asdict(head))) for head in heads],
         counts=dict(Counter(head.outcome.value for head in heads)),
-        filters=asked.model_dump(exclude_defaults=True),
+        filters=form.model_dump(exclude_defaults=True),
         running=collection_row(newest) if newest and newest.completed_at_utc is None else None,
-        problem=problem,
     )
 
 
-@screen.form("/commits/collect", right=Right.COLLECTORS_OPERATE)
+@screen.form("/commits/collect", right=Right.COLLECTORS_OPERATE, page=plan_page)
 def collect(context: Page, form: Annotated[CollectForm, Form()]) -> Response:
-    collections = commits_service(context).collections
-    try:
-        started = collections.start(form.project, branch=form.branch)
-    except TsuzukiError as error:
-        problem = context.problem(error)
-        view = _plan(context, form, problem)
-        return context.render("screens/commits_plan.html", view, status=problem.status)
+    started = commits_service(context).collections.start(form.project, branch=form.branch)
     text = message("Collection started. Targets: %(count)s.")
     if started.is_takeover:
         text = message("Resuming an unfinished collection. Targets: %(count)s.")

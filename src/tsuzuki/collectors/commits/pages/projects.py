@@ -13,13 +13,11 @@ from tsuzuki.collectors.commits.api.commits import (
 )
 from tsuzuki.collectors.commits.service.commits import ProjectView
 from tsuzuki.model.access import Right
-from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.web.answers import Model
 from tsuzuki.web.pages.context import Page
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.paging import Count, PageRequest, after_position, count_of
-from tsuzuki.web.problems import Problem
 
 screen = Screen()
 
@@ -74,29 +72,22 @@ def _position(view: ProjectView) -> str:
 
 
 class SyncView(Model):
-    """How many projects are known now. `problem` says why the GitLab could not be asked."""
+    """How many projects are known now."""
 
     known: int
-    problem: Problem | None = None
 
 
-@screen.page(
-    "/commits/projects/sync",
-    right=Right.COLLECTORS_OPERATE,
-    template="screens/commits_projects_sync.html",
-)
-def confirm_sync(context: Page) -> SyncView:
+def question(context: Page) -> SyncView:
     return SyncView(known=len(commits_service(context).commits.projects()))
 
 
-@screen.form("/commits/projects/sync", right=Right.COLLECTORS_OPERATE)
+@screen.confirmation(
+    "/commits/projects/sync",
+    right=Right.COLLECTORS_OPERATE,
+    template="screens/commits_projects_sync.html",
+    question=question,
+)
 def sync(context: Page) -> Response:
-    try:
-        synced = sync_projects(context)
-    except TsuzukiError as error:
-        problem = context.problem(error)
-        known = len(commits_service(context).commits.projects())
-        refused = SyncView(known=known, problem=problem)
-        return context.render("screens/commits_projects_sync.html", refused, status=problem.status)
+    synced = sync_projects(context)
     text = message("Projects in GitLab: %(known)s, new: %(added)s.")
     return context.redirect("/commits/projects", text, known=synced.known, added=len(synced.added))

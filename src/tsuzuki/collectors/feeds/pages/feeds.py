@@ -138,28 +138,20 @@ def feed_page(context: Page, name: JobName, feed: FeedInPath) -> FeedPageView:
 
 
 class FeedRemoveView(Model):
-    """`problem` says why it cannot be done."""
-
     feed: FeedDetails
-    problem: Problem | None = None
 
 
-@screen.page(
-    "/feeds/jobs/{name}/feeds/{feed}/remove",
-    right=Right.JOBS_WRITE,
-    template="screens/feed_remove.html",
-)
-def confirm_remove(context: Page, name: JobName, feed: FeedInPath) -> FeedRemoveView:
+def question(context: Page, name: JobName, feed: FeedInPath) -> FeedRemoveView:
     return FeedRemoveView(feed=get_feed(context, name, feed))
 
 
-@screen.form("/feeds/jobs/{name}/feeds/{feed}/remove", right=Right.JOBS_WRITE)
+@screen.confirmation(
+    "/feeds/jobs/{name}/feeds/{feed}/remove",
+    right=Right.JOBS_WRITE,
+    template="screens/feed_remove.html",
+    question=question,
+)
 def remove(context: Page, name: JobName, feed: FeedInPath) -> Response:
-    try:
-        remove_feed(context, name, feed)
-    except TsuzukiError as problem:
-        told = context.problem(problem)
-        view = FeedRemoveView(feed=get_feed(context, name, feed), problem=told)
-        return context.render("screens/feed_remove.html", view, status=told.status)
+    remove_feed(context, name, feed)
     text = message("Feed %(feed)s removed.")
     return context.redirect(f"/feeds?job={path_part(name)}", text, feed=feed)

@@ -111,7 +111,7 @@ def _is_requeuable(item: ItemOut) -> bool:
 
 
 class DecisionView(Model):
-    """What can be decided about the post of an item. `problem` says why nothing can, or what went wrong."""
+    """What can be decided about the post of an item. `problem` says why nothing can."""
 
     item: ItemOut
     preview: ItemPreview | None = None
@@ -127,27 +127,6 @@ class DecisionForm(BaseModel):
     decision: Literal["approve", "was_sent", "send_again"]
 
 
-@screen.page(
-    "/feeds/items/{item_id:int}/approve",
-    right=Right.COLLECTORS_OPERATE,
-    template="screens/feed_item_approve.html",
-)
-def confirm_decision(context: Page, item_id: ItemId) -> DecisionView:
-    return _decisions(context, item_id)
-
-
-@screen.form("/feeds/items/{item_id:int}/approve", right=Right.COLLECTORS_OPERATE)
-def decide(context: Page, item_id: ItemId, form: Annotated[DecisionForm, Form()]) -> Response:
-    unsettled = None if form.decision == "approve" else form.decision
-    try:
-        approve_feed_item(context, item_id, Approval(unsettled=unsettled))
-    except TsuzukiError as problem:
-        told = context.problem(problem)
-        view = _decisions(context, item_id).model_copy(update={"problem": told})
-        return context.render("screens/feed_item_approve.html", view, status=told.status)
-    return context.redirect(f"/feeds/items/{item_id}", _DECIDED[form.decision], id=item_id)
-
-
 _DECIDED = {
     "approve": message("Item %(id)s will be posted by the next run."),
     "was_sent": message("Item %(id)s marked as posted."),
@@ -155,7 +134,7 @@ _DECIDED = {
 }
 
 
-def _decisions(context: PageContext, item_id: int) -> DecisionView:
+def decisions(context: Page, item_id: ItemId) -> DecisionView:
     """Asked of the service without doing it, so that only what it accepts is offered."""
     items, name = feeds_service(context).items, [str(item_id)]
     item = get_feed_item(context, item_id)
@@ -173,6 +152,18 @@ def _decisions(context: PageContext, item_id: int) -> DecisionView:
     )
 
 
+@screen.confirmation(
+    "/feeds/items/{item_id:int}/approve",
+    right=Right.COLLECTORS_OPERATE,
+    template="screens/feed_item_approve.html",
+    question=decisions,
+)
+def decide(context: Page, item_id: ItemId, form: Annotated[DecisionForm, Form()]) -> Response:
+    unsettled = None if form.decision == "approve" else form.decision
+    approve_feed_item(context, item_id, Approval(unsettled=unsettled))
+    return context.redirect(f"/feeds/items/{item_id}", _DECIDED[form.decision], id=item_id)
+
+
 def _refusal(context: PageContext, ask: Any) -> Problem | None:
     try:
         ask()
@@ -188,25 +179,20 @@ class ItemRequeueView(Model):
     problem: Problem | None = None
 
 
-@screen.page(
-    "/feeds/items/{item_id:int}/requeue",
-    right=Right.COLLECTORS_OPERATE,
-    template="screens/feed_item_requeue.html",
-)
-def confirm_requeue(context: Page, item_id: ItemId) -> ItemRequeueView:
+def requeue_question(context: Page, item_id: ItemId) -> ItemRequeueView:
     ask = feeds_service(context).items.requeue
     problem = _refusal(context, lambda: ask([str(item_id)], dry_run=True))
     return ItemRequeueView(item=get_feed_item(context, item_id), problem=problem)
 
 
-@screen.form("/feeds/items/{item_id:int}/requeue", right=Right.COLLECTORS_OPERATE)
+@screen.confirmation(
+    "/feeds/items/{item_id:int}/requeue",
+    right=Right.COLLECTORS_OPERATE,
+    template="screens/feed_item_requeue.html",
+    question=requeue_question,
+)
 def requeue(context: Page, item_id: ItemId) -> Response:
-    try:
-        requeue_feed_item(context, item_id)
-    except TsuzukiError as problem:
-        told = context.problem(problem)
-        view = ItemRequeueView(item=get_feed_item(context, item_id), problem=told)
-        return context.render("screens/feed_item_requeue.html", view, status=told.status)
+    requeue_feed_item(context, item_id)
     text = message("Item %(id)s requeued.")
     return context.redirect(f"/feeds/items/{item_id}", text, id=item_id)
 

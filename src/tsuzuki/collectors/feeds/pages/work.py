@@ -22,14 +22,13 @@ from tsuzuki.collectors.feeds.api.items import (
     plan_feeds_job,
 )
 from tsuzuki.model.access import Right
-from tsuzuki.model.errors import Conflict, TsuzukiError
+from tsuzuki.model.errors import Conflict
 from tsuzuki.services.runs import Request
 from tsuzuki.web.answers import Model
 from tsuzuki.web.api.jobs import JobName
-from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.context import Page
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.problems import Problem
 
 screen = Screen()
 
@@ -44,15 +43,17 @@ class FetchView(Model):
     feeds: int
 
 
-@screen.page(
-    "/feeds/jobs/{name}/fetch", right=Right.COLLECTORS_OPERATE, template="screens/feeds_fetch.html"
-)
-def confirm_fetch(context: Page, name: JobName) -> FetchView:
+def fetch_question(context: Page, name: JobName) -> FetchView:
     found = feeds_service(context).definitions.find(name)
     return FetchView(job=name, feeds=sum(view.options is not None for view in found))
 
 
-@screen.form("/feeds/jobs/{name}/fetch", right=Right.COLLECTORS_OPERATE)
+@screen.confirmation(
+    "/feeds/jobs/{name}/fetch",
+    right=Right.COLLECTORS_OPERATE,
+    template="screens/feeds_fetch.html",
+    question=fetch_question,
+)
 def fetch(context: Page, name: JobName) -> Response:
     run_id = _start(context, name, {"process": False})
     return context.redirect(f"/runs/{run_id}", message("Fetching the feeds of %(job)s."), job=name)
@@ -66,17 +67,17 @@ class ProcessView(Model):
     items: list[PlannedItem]
 
 
-@screen.page(
-    "/feeds/jobs/{name}/process",
-    right=Right.COLLECTORS_OPERATE,
-    template="screens/feeds_process.html",
-)
-def confirm_process(context: Page, name: JobName) -> ProcessView:
+def process_question(context: Page, name: JobName) -> ProcessView:
     ready = feeds_service(context).funnels.count(job=name).waiting.get("ready", 0)
     return ProcessView(job=name, ready=ready, items=plan_feeds_job(context, name, SAMPLES).items)
 
 
-@screen.form("/feeds/jobs/{name}/process", right=Right.COLLECTORS_OPERATE)
+@screen.confirmation(
+    "/feeds/jobs/{name}/process",
+    right=Right.COLLECTORS_OPERATE,
+    template="screens/feeds_process.html",
+    question=process_question,
+)
 def process(context: Page, name: JobName, form: Annotated[ProcessRequest, Form()]) -> Response:
     run_id = _start(context, name, form.arguments())
     text = message("Processing the items of %(job)s.")
@@ -97,7 +98,6 @@ class RequeueView(Model):
     feed: str | None
     count: int
     items: list[ItemOut]
-    problem: Problem | None = None
 
 
 class RequeueQuery(BaseModel):
@@ -113,34 +113,27 @@ class RequeueForm(RequeueQuery):
     count: int = Field(ge=0)
 
 
-@screen.page(
-    "/feeds/requeue", right=Right.COLLECTORS_OPERATE, template="screens/feeds_requeue.html"
-)
-def confirm_requeue(context: Page, query: Annotated[RequeueQuery, Query()]) -> RequeueView:
-    return _requeue_view(context, query)
-
-
-@screen.form("/feeds/requeue", right=Right.COLLECTORS_OPERATE)
-def requeue(context: Page, form: Annotated[RequeueForm, Form()]) -> Response:
-    view = _requeue_view(context, form)
-    try:
-        if view.count > form.count * GROWTH_MAX:
-            raise Conflict(
-                f"there are {view.count} such items now, not {form.count}",
-                hint="Look at them, then say it again.",
-                code="count_grew",
-            )
-        items = feeds_service(context).items
-        done = len(items.requeue_by_reason(form.reason, feed=form.feed))
-    except TsuzukiError as problem:
-        told = context.problem(problem)
-        shown = view.model_copy(update={"problem": told})
-        return context.render("screens/feeds_requeue.html", shown, status=told.status)
-    return context.redirect("/feeds", message("Items requeued: %(count)s."), count=done)
-
-
-def _requeue_view(context: PageContext, query: RequeueQuery) -> RequeueView:
+def requeue_question(context: Page, form: Annotated[RequeueQuery, Query()]) -> RequeueView:
     items = feeds_service(context).items
-    found = items.requeue_by_reason(query.reason, feed=query.feed, dry_run=True)
+    found = items.requeue_by_reason(form.reason, feed=form.feed, dry_run=True)
     shown = [item_out(context, view) for view in found[:SAMPLES]]
-    return RequeueView(reason=query.reason, feed=query.feed, count=len(found), items=shown)
+    return RequeueView(reason=form.reason, feed=form.feed, count=len(found), items=shown)
+
+
+@screen.confirmation(
+    "/feeds/requeue",
+    right=Right.COLLECTORS_OPERATE,
+    template="screens/feeds_requeue.html",
+    question=requeue_question,
+)
+def requeue(context: Page, form: Annotated[RequeueForm, Form()]) -> Response:
+    items = feeds_service(context).items
+    found = len(items.requeue_by_reason(form.reason, feed=form.feed, dry_run=True))
+    if found > form.count * GROWTH_MAX:
+        raise Conflict(
+            f"there are {found} such items now, not {form.count}",
+            hint="Look at them, then say it again.",
+            code="count_grew",
+        )
+    done = len(items.requeue_by_reason(form.reason, feed=form.feed))
+    return context.redirect("/feeds", message("Items requeued: %(count)s."), count=done)

@@ -15,6 +15,7 @@ from tsuzuki.engine.executors.command.supervisor_client import SupervisorConnect
 from tsuzuki.engine.executors.command.supervisor_pool import SupervisorPool
 from tsuzuki.engine.executors.event_loop_thread import EventLoopThread
 from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped, Succeeded
+from tsuzuki.model.error_line import error_line
 from tsuzuki.model.secrets import mask_secrets
 from tsuzuki.model.states import Reason
 
@@ -121,7 +122,7 @@ class CommandExecution:
             self._report or {},
             spec=self._spec,
             cause=self._cause,
-            stderr_tail=self._output.stderr_tail(ERROR_CHARACTERS_MAX),
+            stderr_tail=self._output.stderr_tail(),
         )
         self._ended(self, outcome)
 
@@ -143,7 +144,8 @@ def outcome_of(
 ) -> Outcome:
     """The outcome of the command. `cause` is why we stopped it, if we did; it does not count if the command
     had ended by itself before the signal came. A command that its supervisor ended because we did not renew its
-    deadline could not be confirmed. `stderr_tail` is what it wrote last to standard error."""
+    deadline could not be confirmed. `stderr_tail` is what it wrote last to standard error; its line that names the
+    cause is the error."""
     facts = report or {"stopped": cause is not None}
     if "refused" in facts:
         return Failed(reason=_start_reason(facts), error=_start_error(facts, spec))
@@ -155,7 +157,8 @@ def outcome_of(
         return _failed("the supervisor of the command was killed, and the command with it")
     if facts["code"] == 0:
         return Succeeded(result={"exit_code": 0})
-    said = f": {mask_secrets(stderr_tail)}" if stderr_tail else ""
+    cause_line = mask_secrets(error_line(stderr_tail))[:ERROR_CHARACTERS_MAX]
+    said = f": {cause_line}" if cause_line else ""
     return _failed(_exit_error(facts["code"]) + said)
 
 

@@ -11,7 +11,9 @@ from functools import partial
 from tsuzuki.engine.output_lines import pieces_of, text_of
 from tsuzuki.model.run_limits import LOG_LINE_BYTES_MAX
 
-TAIL_BYTES_MAX = 2 * 1024
+TAIL_BYTES_MAX = 8 * 1024
+"""Enough for the exception of a long traceback, which names the cause."""
+
 READ_BYTES_MAX = 64 * 1024
 READS_MAX = 64
 """A pipe holds at most a megabyte; a process that is not ours may go on writing into it."""
@@ -55,14 +57,11 @@ class OutputStream:
             self._deliver(self._mask(self._rest))
         self._rest = b""
 
-    def tail(self, characters_max: int) -> str:
-        """The last lines written, as many whole ones as fit; or the end of the last one."""
-        text = text_of(self._mask(self._tail)).strip()
-        if len(text) <= characters_max:
-            return text
-        text = text[-characters_max:]
-        _, newline, whole = text.partition("\n")
-        return whole if newline else text
+    def tail(self) -> str:
+        """The last whole lines that were written; or the end of the last one."""
+        _, newline, whole = self._tail.partition(b"\n")
+        is_cut = len(self._tail) == TAIL_BYTES_MAX
+        return text_of(self._mask(whole if is_cut and newline else self._tail)).strip()
 
 
 class CommandOutput:
@@ -110,8 +109,8 @@ class CommandOutput:
         if self._open and not (self.is_waiting or self._watched):
             self._watch()
 
-    def stderr_tail(self, characters_max: int) -> str:
-        return self._stderr.tail(characters_max)
+    def stderr_tail(self) -> str:
+        return self._stderr.tail()
 
     def close(self) -> None:
         """Close what is still open, unread."""

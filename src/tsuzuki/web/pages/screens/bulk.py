@@ -6,7 +6,6 @@ from fastapi import Path, Query, Response
 
 from tsuzuki.model.access import Right
 from tsuzuki.model.bulk import BulkState
-from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.services.bulk import SAMPLES
 from tsuzuki.web.answers import Model
@@ -15,8 +14,7 @@ from tsuzuki.web.api.run_models import RunOut, run_out
 from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.paging import PageRequest
-from tsuzuki.web.problems import Problem
+from tsuzuki.web.paging import FIRST_PAGE, PageRequest
 from tsuzuki.web.security.bodies import INTEGER_MAX
 
 screen = Screen()
@@ -31,13 +29,12 @@ class BulkListView(Model):
 
 class BulkPageView(Model):
     """`samples` are runs that it matches, while it is a preview; `results` what became of each run, a page of
-    it; `problem` why it could not be confirmed or stopped."""
+    it."""
 
     action: BulkOut
     samples: list[RunOut]
     results: list[BulkResultOut]
     next_cursor: str | None
-    problem: Problem | None = None
 
 
 @screen.page("/bulk", right=Right.RUNS_READ, template="screens/bulk_list.html")
@@ -54,21 +51,12 @@ def bulk_list(context: Page, query: Annotated[PageRequest, Query()]) -> BulkList
 
 @screen.page("/bulk/{bulk_id:int}", right=Right.RUNS_READ, template="screens/bulk.html")
 def bulk_page(
-    context: Page, bulk_id: BulkId, query: Annotated[PageRequest, Query()]
-) -> BulkPageView:
-    return _view(context, bulk_id, query)
-
-
-def _view(
-    context: PageContext,
-    bulk_id: int,
-    query: PageRequest | None = None,
-    problem: TsuzukiError | None = None,
+    context: Page, bulk_id: BulkId, query: Annotated[PageRequest, Query()] = FIRST_PAGE
 ) -> BulkPageView:
     bulk = context.application.bulk
     found = bulk.get(bulk_id)
     page = context.page(
-        query or PageRequest.model_validate({}),
+        query,
         find=lambda after, limit: bulk.results(bulk_id, after_run_id=after or 0, limit=limit),
         position=lambda result: result.run_id,
         item=lambda result: BulkResultOut(**result._asdict()),
@@ -80,7 +68,6 @@ def _view(
         else [],
         results=page.items,
         next_cursor=page.next_cursor,
-        problem=None if problem is None else context.problem(problem),
     )
 
 
@@ -90,26 +77,15 @@ def _samples(context: PageContext, frozen: dict[str, object], ceiling_id: int) -
     return [run_out(context, run) for run in context.application.runs.search(wanted).runs]
 
 
-@screen.form("/bulk/{bulk_id:int}/confirm", right=Right.RUNS_OPERATE)
+@screen.form("/bulk/{bulk_id:int}/confirm", right=Right.RUNS_OPERATE, page=bulk_page)
 def confirm(context: Page, bulk_id: BulkId) -> Response:
-    try:
-        context.application.bulk.confirm(bulk_id)
-    except TsuzukiError as problem:
-        return _refused(context, bulk_id, problem)
+    context.application.bulk.confirm(bulk_id)
     text = message("Bulk action %(id)s started.")
     return context.redirect(f"/bulk/{bulk_id}", text, id=bulk_id)
 
 
-@screen.form("/bulk/{bulk_id:int}/stop", right=Right.RUNS_OPERATE)
+@screen.form("/bulk/{bulk_id:int}/stop", right=Right.RUNS_OPERATE, page=bulk_page)
 def stop(context: Page, bulk_id: BulkId) -> Response:
-    try:
-        context.application.bulk.stop(bulk_id)
-    except TsuzukiError as problem:
-        return _refused(context, bulk_id, problem)
+    context.application.bulk.stop(bulk_id)
     text = message("Bulk action %(id)s stopped. Runs already processed are not reverted.")
     return context.redirect(f"/bulk/{bulk_id}", text, id=bulk_id)
-
-
-def _refused(context: PageContext, bulk_id: int, problem: TsuzukiError) -> Response:
-    view = _view(context, bulk_id, problem=problem)
-    return context.render("screens/bulk.html", view, status=context.problem(problem).status)

@@ -8,7 +8,7 @@ from fastapi import Form, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki.model.access import Right
-from tsuzuki.model.errors import TsuzukiError, UsageError
+from tsuzuki.model.errors import UsageError
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.services.events import Event
 from tsuzuki.web.answers import Model
@@ -19,7 +19,7 @@ from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.pages.words import Word
 from tsuzuki.web.paging import COUNT_MAX, Count, count_of
-from tsuzuki.web.problems import Problem, RequestError
+from tsuzuki.web.problems import RequestError
 from tsuzuki.web.security.bodies import INTEGER_MAX, parse_json
 
 screen = Screen()
@@ -87,49 +87,41 @@ def event_page(context: Page, event_id: EventId) -> EventView:
 
 
 class EmitView(Model):
-    """`form_key` is new for each form: sent twice it emits once. `problem` says what is wrong with what was typed."""
+    """`form_key` is new for each form: sent twice it emits once."""
 
     event_type: str = ""
     payload: str = ""
     dedupe_key: str = ""
-    form_key: str
-    problem: Problem | None = None
+    form_key: str = Field(default_factory=lambda: secrets.token_urlsafe(12))
 
 
 class EmitQuery(BaseModel):
-    event_type: str = Field("", max_length=200)
+    event_type: str = Field("", max_length=1000)
 
 
-@screen.page("/events/emit", right=Right.EVENTS_EMIT, template="screens/event_emit.html")
-def emit_page(context: Page, query: Annotated[EmitQuery, Query()]) -> EmitView:  # noqa: ARG001 - as every page takes
-    return EmitView(event_type=query.event_type, form_key=secrets.token_urlsafe(12))
-
-
-class EmitForm(BaseModel):
+class EmitForm(EmitQuery):
     model_config = ConfigDict(extra="forbid")
 
-    event_type: str = Field("", max_length=1000)
     payload: str = Field("", max_length=PAYLOAD_LENGTH_MAX)
     dedupe_key: str = Field("", max_length=500)
     form_key: str = Field(min_length=1, max_length=100)
 
 
-@screen.form("/events/emit", right=Right.EVENTS_EMIT)
+@screen.page("/events/emit", right=Right.EVENTS_EMIT, template="screens/event_emit.html")
+def emit_page(context: Page, form: Annotated[EmitQuery, Query()]) -> EmitView:  # noqa: ARG001 - as every page takes
+    return EmitView.model_validate(form.model_dump())
+
+
+@screen.form("/events/emit", right=Right.EVENTS_EMIT, page=emit_page)
 def emit(context: Page, form: Annotated[EmitForm, Form()]) -> Response:
-    events = context.application.events
     event_type = form.event_type.strip()
-    try:
-        context.application.webhooks.check_emitter(event_type, context.principal)
-        event, is_new = events.emit(
-            event_type,
-            _payload(form.payload),
-            dedupe_key=form.dedupe_key or f"web:{form.form_key}",
-            actor=context.principal.actor,
-        )
-    except TsuzukiError as problem:
-        told = context.problem(problem)
-        view = EmitView(**form.model_dump(), problem=told)
-        return context.render("screens/event_emit.html", view, status=told.status)
+    context.application.webhooks.check_emitter(event_type, context.principal)
+    event, is_new = context.application.events.emit(
+        event_type,
+        _payload(form.payload),
+        dedupe_key=form.dedupe_key or f"web:{form.form_key}",
+        actor=context.principal.actor,
+    )
     text = (
         message("Event %(id)s emitted.")
         if is_new

@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki.model.access import Right
 from tsuzuki.model.bulk import BulkVerb
-from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.services.failures import FailureGroup
 from tsuzuki.web.answers import Model, Moment
@@ -20,13 +19,12 @@ from tsuzuki.web.api.failures import (
     read_position,
 )
 from tsuzuki.web.api.run_models import RunOut, run_out
-from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.context import Page
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.pages.screens.runs import RunsWindow
 from tsuzuki.web.pages.words import Word
-from tsuzuki.web.paging import PageRequest
-from tsuzuki.web.problems import Problem
+from tsuzuki.web.paging import FIRST_PAGE, PageRequest
 from tsuzuki.web.security.bodies import INTEGER_MAX
 
 screen = Screen()
@@ -87,28 +85,18 @@ class FailureView(Model):
     jobs: list[str]
     runs: list[RunOut]
     next_cursor: str | None
-    problem: Problem | None = None
 
 
 @screen.page(
     "/failures/{group_id}", right=Right.RUNS_READ, template="screens/failure.html", shared=True
 )
 def failure_page(
-    context: Page, group_id: GroupId, query: Annotated[PageRequest, Query()]
-) -> FailureView:
-    return _view(context, group_id, query)
-
-
-def _view(
-    context: PageContext,
-    group_id: str,
-    query: PageRequest | None = None,
-    problem: TsuzukiError | None = None,
+    context: Page, group_id: GroupId, query: Annotated[PageRequest, Query()] = FIRST_PAGE
 ) -> FailureView:
     failures = context.application.failures
     found = failures.get(group_id)
     page = context.page(
-        query or PageRequest.model_validate({}),
+        query,
         find=lambda after, limit: failures.runs(group_id, before_id=after, limit=limit),
         position=lambda run: run.id,
         item=lambda run: run_out(context, run),
@@ -118,27 +106,19 @@ def _view(
         jobs=list(found.job_names),
         runs=page.items,
         next_cursor=page.next_cursor,
-        problem=None if problem is None else context.problem(problem),
     )
 
 
-@screen.form("/failures/{group_id}/retry", right=Right.RUNS_OPERATE)
+@screen.form("/failures/{group_id}/retry", right=Right.RUNS_OPERATE, page=failure_page)
 def retry(context: Page, group_id: GroupId) -> Response:
     """Preview a bulk action on its runs, which names their number. Nothing is retried before it is confirmed."""
     context.application.failures.get(group_id)
-    try:
-        wanted = RunFilter(failure_group=group_id)
-        view = context.application.bulk.preview(BulkVerb.RETRY, wanted)
-    except TsuzukiError as problem:
-        told = _view(context, group_id, problem=problem)
-        status = context.problem(problem).status
-        return context.render("screens/failure.html", told, status=status)
+    view = context.application.bulk.preview(BulkVerb.RETRY, RunFilter(failure_group=group_id))
     return context.redirect(f"/bulk/{view.action.id}")
 
 
 class AcknowledgeView(Model):
     group: FailureGroupOut
-    problem: Problem | None = None
 
 
 class AcknowledgeForm(BaseModel):
@@ -149,27 +129,19 @@ class AcknowledgeForm(BaseModel):
     through: int = Field(ge=1, le=INTEGER_MAX)
 
 
-@screen.page(
-    "/failures/{group_id}/acknowledge",
-    right=Right.RUNS_OPERATE,
-    template="screens/failure_acknowledge.html",
-)
-def confirm_acknowledge(context: Page, group_id: GroupId) -> AcknowledgeView:
+def question(context: Page, group_id: GroupId) -> AcknowledgeView:
     found = context.application.failures.get(group_id)
     return AcknowledgeView(group=group_out(context, found.group))
 
 
-@screen.form("/failures/{group_id}/acknowledge", right=Right.RUNS_OPERATE)
+@screen.confirmation(
+    "/failures/{group_id}/acknowledge",
+    right=Right.RUNS_OPERATE,
+    template="screens/failure_acknowledge.html",
+    question=question,
+)
 def acknowledge(
     context: Page, group_id: GroupId, form: Annotated[AcknowledgeForm, Form()]
 ) -> Response:
-    try:
-        context.application.failures.acknowledge(group_id, through=form.through)
-    except TsuzukiError as problem:
-        told = context.problem(problem)
-        view = AcknowledgeView(
-            group=group_out(context, context.application.failures.get(group_id).group),
-            problem=told,
-        )
-        return context.render("screens/failure_acknowledge.html", view, status=told.status)
+    context.application.failures.acknowledge(group_id, through=form.through)
     return context.redirect("/failures", message("Failures acknowledged."))

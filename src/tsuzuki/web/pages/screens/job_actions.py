@@ -7,17 +7,16 @@ from fastapi import Form, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki.model.access import Right
-from tsuzuki.model.errors import TsuzukiError
+from tsuzuki.model.errors import Conflict
 from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN
 from tsuzuki.services.jobs import parse_mapping
 from tsuzuki.services.runs import DELAY_MAX_SECONDS, Request
 from tsuzuki.web.answers import Model
 from tsuzuki.web.api.jobs import JobName, JobOut, job_out
-from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.context import Page
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.links import path_part
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.problems import Problem
 
 screen = Screen()
 
@@ -37,37 +36,38 @@ class RunForm(BaseModel):
 
 
 class RunJobView(Model):
-    """`problem` says why it cannot be started; what was typed is kept."""
+    """`form` has what was typed."""
 
     job: JobOut
     form: RunForm
-    problem: Problem | None = None
 
 
-@screen.page("/jobs/{name}/run", right=Right.JOBS_OPERATE, template="screens/job_run.html")
-def confirm_run(context: Page, name: JobName) -> RunJobView:
-    form = RunForm(once=secrets.token_urlsafe(12))
+def run_question(context: Page, name: JobName, form: RunForm | None = None) -> RunJobView:
+    form = form or RunForm(once=secrets.token_urlsafe(12))
     return RunJobView(job=job_out(context, context.application.jobs.get(name)), form=form)
 
 
-@screen.form("/jobs/{name}/run", right=Right.JOBS_OPERATE)
+@screen.confirmation(
+    "/jobs/{name}/run",
+    right=Right.JOBS_OPERATE,
+    template="screens/job_run.html",
+    question=run_question,
+)
 def run_now(context: Page, name: JobName, form: Annotated[RunForm, Form()]) -> Response:
-    application = context.application
+    request = Request(
+        job=name,
+        arguments=parse_mapping(form.arguments, name="arguments"),
+        priority=form.priority,
+        delay_seconds=form.delay_seconds,
+        idempotency_key=form.key or f"page:{form.once}",
+    )
     try:
-        request = Request(
-            job=name,
-            arguments=parse_mapping(form.arguments, name="arguments"),
-            priority=form.priority,
-            delay_seconds=form.delay_seconds,
-            idempotency_key=form.key or f"page:{form.once}",
-        )
-        submission = application.runs.submit(request, audited=True)
-    except TsuzukiError as problem:
-        told = context.problem(problem)
-        if told.code == "run_key_used":  # Sent before with other arguments: sending again is meant.
-            form = form.model_copy(update={"once": secrets.token_urlsafe(12)})
-        view = RunJobView(job=job_out(context, application.jobs.get(name)), form=form, problem=told)
-        return context.render("screens/job_run.html", view, status=told.status)
+        submission = context.application.runs.submit(request, audited=True)
+    except Conflict as problem:
+        if problem.specific_code == "run_key_used":
+            # Sent before with other arguments: sending again is meant.
+            form.once = secrets.token_urlsafe(12)
+        raise
     text = message("Run %(run)s started.")
     if not submission.is_new:
         text = message("Run %(run)s was already started with this key.")
@@ -75,55 +75,40 @@ def run_now(context: Page, name: JobName, form: Annotated[RunForm, Form()]) -> R
 
 
 class JobActionView(Model):
-    """A question. `live` counts the runs that have not ended; `problem` says why it cannot be done."""
+    """A question. `live` counts the runs that have not ended."""
 
     job: JobOut
     live: int
-    problem: Problem | None = None
 
 
-def _action_view(
-    context: PageContext, name: str, problem: TsuzukiError | None = None
-) -> JobActionView:
+def question(context: Page, name: JobName) -> JobActionView:
     view = context.application.jobs.get(name)
     live = 0
     if view.job is not None:
         past = context.application.job_history.of_jobs([view.job], limit=1)[view.job.id]
         live = sum(past.live.values())
-    told = context.problem(problem) if problem else None
-    return JobActionView(job=job_out(context, view), live=live, problem=told)
+    return JobActionView(job=job_out(context, view), live=live)
 
 
-def _refused(context: PageContext, name: str, problem: TsuzukiError, template: str) -> Response:
-    view = _action_view(context, name, problem)
-    return context.render(template, view, status=context.problem(problem).status)
-
-
-@screen.page("/jobs/{name}/enable", right=Right.JOBS_OPERATE, template="screens/job_enable.html")
-def confirm_enable(context: Page, name: JobName) -> JobActionView:
-    return _action_view(context, name)
-
-
-@screen.form("/jobs/{name}/enable", right=Right.JOBS_OPERATE)
+@screen.confirmation(
+    "/jobs/{name}/enable",
+    right=Right.JOBS_OPERATE,
+    template="screens/job_enable.html",
+    question=question,
+)
 def enable(context: Page, name: JobName) -> Response:
-    try:
-        context.application.jobs.set_enabled(name, True)
-    except TsuzukiError as problem:
-        return _refused(context, name, problem, "screens/job_enable.html")
+    context.application.jobs.set_enabled(name, True)
     return context.redirect(_path(name), message("Job %(job)s enabled."), job=name)
 
 
-@screen.page("/jobs/{name}/disable", right=Right.JOBS_OPERATE, template="screens/job_disable.html")
-def confirm_disable(context: Page, name: JobName) -> JobActionView:
-    return _action_view(context, name)
-
-
-@screen.form("/jobs/{name}/disable", right=Right.JOBS_OPERATE)
+@screen.confirmation(
+    "/jobs/{name}/disable",
+    right=Right.JOBS_OPERATE,
+    template="screens/job_disable.html",
+    question=question,
+)
 def disable(context: Page, name: JobName) -> Response:
-    try:
-        context.application.jobs.set_enabled(name, False)
-    except TsuzukiError as problem:
-        return _refused(context, name, problem, "screens/job_disable.html")
+    context.application.jobs.set_enabled(name, False)
     return context.redirect(_path(name), message("Job %(job)s disabled."), job=name)
 
 
@@ -135,17 +120,14 @@ class DeleteJobForm(BaseModel):
     version: int = Field(ge=1)
 
 
-@screen.page("/jobs/{name}/delete", right=Right.JOBS_WRITE, template="screens/job_delete.html")
-def confirm_delete(context: Page, name: JobName) -> JobActionView:
-    return _action_view(context, name)
-
-
-@screen.form("/jobs/{name}/delete", right=Right.JOBS_WRITE)
+@screen.confirmation(
+    "/jobs/{name}/delete",
+    right=Right.JOBS_WRITE,
+    template="screens/job_delete.html",
+    question=question,
+)
 def delete(context: Page, name: JobName, form: Annotated[DeleteJobForm, Form()]) -> Response:
-    try:
-        context.application.jobs.discard(name, version=form.version)
-    except TsuzukiError as problem:
-        return _refused(context, name, problem, "screens/job_delete.html")
+    context.application.jobs.discard(name, version=form.version)
     return context.redirect("/jobs", message("Job %(job)s deleted."), job=name)
 
 

@@ -6,14 +6,12 @@ from tsuzuki.model.access import Right
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.web.answers import Model
 from tsuzuki.web.api.jobs import ApplyRequest, JobChange, apply_file
-from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.context import Page
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.problems import Problem
 
 screen = Screen()
-
-TEMPLATE = "screens/job_apply.html"
 
 
 class ApplyView(Model):
@@ -24,32 +22,23 @@ class ApplyView(Model):
     problem: Problem | None = None
 
 
-@screen.page("/jobs/-/apply", right=Right.JOBS_WRITE, template=TEMPLATE)
-def confirm_apply(context: Page) -> ApplyView:
+def planned(context: Page) -> ApplyView:
+    file = context.application.configuration.file
+    view = ApplyView(file=str(file) if file else None, changes=[])
     try:
         changes = apply_file(context, ApplyRequest(dry_run=True)).changes
     except TsuzukiError as problem:
-        return _view(context, problem=context.problem(problem))
-    return _view(context, changes)
+        return view.model_copy(update={"problem": context.problem(problem)})
+    return view.model_copy(update={"changes": changes})
 
 
-@screen.form("/jobs/-/apply", right=Right.JOBS_WRITE)
+@screen.confirmation(
+    "/jobs/-/apply",
+    right=Right.JOBS_WRITE,
+    template="screens/job_apply.html",
+    question=planned,
+)
 def apply(context: Page) -> Response:
-    try:
-        changes = apply_file(context).changes
-    except TsuzukiError as problem:
-        told = context.problem(problem)
-        return context.render(TEMPLATE, _view(context, problem=told), status=told.status)
-    return context.redirect(
-        "/jobs", message("File applied. Changes: %(count)s."), count=len(changes)
-    )
-
-
-def _view(
-    context: PageContext,
-    changes: list[JobChange] | None = None,
-    *,
-    problem: Problem | None = None,
-) -> ApplyView:
-    file = context.application.configuration.file
-    return ApplyView(file=str(file) if file else None, changes=changes or [], problem=problem)
+    changes = apply_file(context).changes
+    text = message("File applied. Changes: %(count)s.")
+    return context.redirect("/jobs", text, count=len(changes))

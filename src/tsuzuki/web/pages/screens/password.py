@@ -6,13 +6,12 @@ from fastapi import Form, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki.model.access import Right
-from tsuzuki.model.errors import Conflict, TsuzukiError
+from tsuzuki.model.errors import Conflict
 from tsuzuki.services.access.passwords import LENGTH_MAX
 from tsuzuki.web.answers import Model
 from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.problems import Problem
 
 screen = Screen()
 
@@ -23,7 +22,6 @@ class PasswordView(Model):
     """`user` is null for a viewer that is no user, and has no password."""
 
     user: str | None
-    problem: Problem | None = None
 
 
 class OwnPasswordForm(BaseModel):
@@ -46,20 +44,13 @@ def _own_name(context: PageContext) -> str | None:
     return next((user.name for user in found if user.id == by.user_id), None)
 
 
-@screen.form("/password", right=Right.ACCESS_OWN)
+@screen.form("/password", right=Right.ACCESS_OWN, page=password_page)
 def change(context: Page, form: Annotated[OwnPasswordForm, Form()]) -> Response:
     name = _own_name(context)
     if name is None:
         raise Conflict("you are no user, and have no password", code="no_user")
-    try:
-        context.application.users.set_password(
-            name, form.password, by=context.principal, current=form.current
-        )
-    except TsuzukiError as error:
-        problem = context.problem(error)
-        # Who asks is known: a wrong current password is a mistake in the form, not a missing sign-in.
-        status = 422 if problem.status == 401 else problem.status
-        view = PasswordView(user=name, problem=problem)
-        return context.render("screens/password.html", view, status=status)
+    context.application.users.set_password(
+        name, form.password, by=context.principal, current=form.current
+    )
     text = message("Password changed. Your other sessions have ended.")
     return context.redirect("/sessions", text)

@@ -47,7 +47,7 @@ def preferences_page(context: Page) -> PreferencesView:
     )
 
 
-@screen.form("/preferences", right=Right.ACCESS_OWN)
+@screen.form("/preferences", right=Right.ACCESS_OWN, page=preferences_page)
 def keep(context: Page, form: Annotated[PreferencesForm, Form()]) -> Response:
     if form.language and form.language not in LANGUAGES:
         raise UsageError(f"there is no language {form.language!r}", code="language_unknown")

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import Query, Response
 
 from tsuzuki.model.access import Right
-from tsuzuki.model.errors import ConfigurationError, NotFound, TsuzukiError
+from tsuzuki.model.errors import ConfigurationError, NotFound
 from tsuzuki.model.run import Run
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Trigger
@@ -122,56 +122,40 @@ def _found(context: PageContext, run_id: int, search: str) -> LogView:
 
 
 class ConfirmView(Model):
-    """`problem` says why it cannot be done."""
-
     run: RunOut
-    problem: Problem | None = None
 
 
-@screen.page(
-    "/runs/{run_id:int}/cancel", right=Right.RUNS_OPERATE, template="screens/run_cancel.html"
-)
-def confirm_cancel(context: Page, run_id: RunId) -> ConfirmView:
+def question(context: Page, run_id: RunId) -> ConfirmView:
     return ConfirmView(run=run_out(context, _run(context, run_id)))
-
-
-@screen.form("/runs/{run_id:int}/cancel", right=Right.RUNS_OPERATE)
-def cancel(context: Page, run_id: RunId) -> Response:
-    try:
-        run = context.application.runs.cancel(run_id)
-    except TsuzukiError as problem:
-        return _refused(context, run_id, problem, "screens/run_cancel.html")
-    if not run.state.is_final:
-        requested = message(
-            "Cancel requested: run %(run)s will be canceled when its handler's transaction ends."
-        )
-        return context.redirect(f"/runs/{run_id}", requested, run=run_id)
-    return context.redirect(f"/runs/{run_id}", message("Run %(run)s canceled."), run=run_id)
-
-
-@screen.page(
-    "/runs/{run_id:int}/retry", right=Right.RUNS_OPERATE, template="screens/run_retry.html"
-)
-def confirm_retry(context: Page, run_id: RunId) -> ConfirmView:
-    return ConfirmView(run=run_out(context, _run(context, run_id)))
-
-
-@screen.form("/runs/{run_id:int}/retry", right=Right.RUNS_OPERATE)
-def retry(context: Page, run_id: RunId) -> Response:
-    try:
-        new_id = context.application.runs.retry(run_id).run_id
-    except TsuzukiError as problem:
-        return _refused(context, run_id, problem, "screens/run_retry.html")
-    text = message("This run is a retry of run %(run)s.")
-    return context.redirect(f"/runs/{new_id}", text, run=run_id)
 
 
 def _run(context: PageContext, run_id: int) -> Run:
     return context.application.runs.get(run_id).run
 
 
-def _refused(context: PageContext, run_id: int, problem: TsuzukiError, template: str) -> Response:
-    """The page of the question again, with why it cannot be done."""
-    told = context.problem(problem)
-    view = ConfirmView(run=run_out(context, _run(context, run_id)), problem=told)
-    return context.render(template, view, status=told.status)
+@screen.confirmation(
+    "/runs/{run_id:int}/cancel",
+    right=Right.RUNS_OPERATE,
+    template="screens/run_cancel.html",
+    question=question,
+)
+def cancel(context: Page, run_id: RunId) -> Response:
+    run = context.application.runs.cancel(run_id)
+    text = message("Run %(run)s canceled.")
+    if not run.state.is_final:
+        text = message(
+            "Cancel requested: run %(run)s will be canceled when its handler's transaction ends."
+        )
+    return context.redirect(f"/runs/{run_id}", text, run=run_id)
+
+
+@screen.confirmation(
+    "/runs/{run_id:int}/retry",
+    right=Right.RUNS_OPERATE,
+    template="screens/run_retry.html",
+    question=question,
+)
+def retry(context: Page, run_id: RunId) -> Response:
+    new_id = context.application.runs.retry(run_id).run_id
+    text = message("This run is a retry of run %(run)s.")
+    return context.redirect(f"/runs/{new_id}", text, run=run_id)

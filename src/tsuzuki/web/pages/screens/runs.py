@@ -125,11 +125,10 @@ class SelectedQuery(BaseModel):
     back: str = Field("", max_length=2000)
 
 
-@screen.page("/runs/selected", right=Right.RUNS_OPERATE, template="screens/runs_selected.html")
-def selected_page(context: Page, query: Annotated[SelectedQuery, Query()]) -> SelectedView:
-    found = [context.application.runs.get(run_id).run for run_id in dict.fromkeys(query.id)]
+def selected(context: Page, form: Annotated[SelectedQuery, Query()]) -> SelectedView:
+    found = [context.application.runs.get(run_id).run for run_id in dict.fromkeys(form.id)]
     return SelectedView(
-        verb=query.verb, runs=[run_out(context, run) for run in found], back=_back(query.back)
+        verb=form.verb, runs=[run_out(context, run) for run in found], back=_back(form.back)
     )
 
 
@@ -137,7 +136,12 @@ class SelectedForm(SelectedQuery):
     model_config = ConfigDict(extra="forbid")
 
 
-@screen.form("/runs/selected", right=Right.RUNS_OPERATE)
+@screen.confirmation(
+    "/runs/selected",
+    right=Right.RUNS_OPERATE,
+    template="screens/runs_selected.html",
+    question=selected,
+)
 def act_on_selected(context: Page, form: Annotated[SelectedForm, Form()]) -> Response:
     """Each by itself, and audited so. One that moved meanwhile is told, and stops none of the others."""
     runs = context.application.runs

@@ -61,17 +61,19 @@ def _others(context: PageContext) -> list[SessionOut]:
     return [session for session in _find(context) if not session.is_current]
 
 
-@screen.page(
-    "/sessions/{session_id:int}/end", right=Right.ACCESS_OWN, template="screens/session_end.html"
-)
-def confirm_end(context: Page, session_id: SessionId) -> SessionPage:
+def question(context: Page, session_id: SessionId) -> SessionPage:
     for session in _find(context, every_user=manages(context.principal)):
         if session.id == session_id:
             return SessionPage(session=session)
     raise NotFound(f"there is no session {session_id}", code="session_not_found")
 
 
-@screen.form("/sessions/{session_id:int}/end", right=Right.ACCESS_OWN)
+@screen.confirmation(
+    "/sessions/{session_id:int}/end",
+    right=Right.ACCESS_OWN,
+    template="screens/session_end.html",
+    question=question,
+)
 def end(context: Page, session_id: SessionId) -> Response:
     context.application.sessions.end(session_id, by=context.principal)
     if session_id == context.principal.session_id:
@@ -79,14 +81,16 @@ def end(context: Page, session_id: SessionId) -> Response:
     return context.redirect("/sessions", message("Session %(id)s ended."), id=session_id)
 
 
-@screen.page(
-    "/sessions/end-others", right=Right.ACCESS_OWN, template="screens/sessions_end_others.html"
-)
-def confirm_end_others(context: Page) -> OthersView:
+def others(context: Page) -> OthersView:
     return OthersView(sessions=_others(context))
 
 
-@screen.form("/sessions/end-others", right=Right.ACCESS_OWN)
+@screen.confirmation(
+    "/sessions/end-others",
+    right=Right.ACCESS_OWN,
+    template="screens/sessions_end_others.html",
+    question=others,
+)
 def end_others(context: Page) -> Response:
     ended = context.application.sessions.end_all(by=context.principal, keep_own=True)
     return context.redirect("/sessions", message("Sessions ended: %(count)s."), count=ended)

@@ -7,13 +7,11 @@ from fastapi import Form, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki.model.access import Right
-from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.web.answers import Model
 from tsuzuki.web.api.settings import Key, SettingOut, setting_out
-from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.context import Page
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.problems import Problem
 
 screen = Screen()
 
@@ -112,11 +110,10 @@ class SettingsView(Model):
 
 
 class SettingPageView(Model):
-    """`typed` is what a form was sent with; `problem` why it was refused."""
+    """`typed` is what a refused form was sent with."""
 
     setting: SettingOut
     typed: str | None = None
-    problem: Problem | None = None
 
     @property
     def meaning(self) -> str:
@@ -129,10 +126,6 @@ class SettingForm(BaseModel):
     value: Annotated[str, Field(max_length=100)] = ""
 
 
-def _setting(context: PageContext, key: str) -> SettingOut:
-    return setting_out(context.application.settings.get(key))
-
-
 @screen.page("/settings", right=Right.SETTINGS_READ, template="screens/settings.html")
 def settings_page(context: Page) -> SettingsView:
     return SettingsView(
@@ -141,35 +134,23 @@ def settings_page(context: Page) -> SettingsView:
 
 
 @screen.page("/settings/{key}", right=Right.SETTINGS_READ, template="screens/setting.html")
-def setting_page(context: Page, key: Key) -> SettingPageView:
-    return SettingPageView(setting=_setting(context, key))
+def setting_page(context: Page, key: Key, form: SettingForm | None = None) -> SettingPageView:
+    setting = setting_out(context.application.settings.get(key))
+    return SettingPageView(setting=setting, typed=form.value if form else None)
 
 
-@screen.form("/settings/{key}", right=Right.SETTINGS_WRITE)
+@screen.form("/settings/{key}", right=Right.SETTINGS_WRITE, page=setting_page)
 def change(context: Page, key: Key, form: Annotated[SettingForm, Form()]) -> Response:
-    before = _setting(context, key)
-    try:
-        changed = context.application.settings.set(key, form.value.strip())
-    except TsuzukiError as error:
-        problem = context.problem(error)
-        view = SettingPageView(setting=before, typed=form.value, problem=problem)
-        return context.render("screens/setting.html", view, status=problem.status)
+    changed = context.application.settings.set(key, form.value.strip())
     return context.redirect("/settings", CHANGED, key=key, value=changed.value)
 
 
-@screen.page(
-    "/settings/{key}/reset", right=Right.SETTINGS_WRITE, template="screens/setting_reset.html"
+@screen.confirmation(
+    "/settings/{key}/reset",
+    right=Right.SETTINGS_WRITE,
+    template="screens/setting_reset.html",
+    question=setting_page,
 )
-def confirm_reset(context: Page, key: Key) -> SettingPageView:
-    return SettingPageView(setting=_setting(context, key))
-
-
-@screen.form("/settings/{key}/reset", right=Right.SETTINGS_WRITE)
 def reset(context: Page, key: Key) -> Response:
-    try:
-        changed = context.application.settings.reset(key)
-    except TsuzukiError as error:
-        problem = context.problem(error)
-        view = SettingPageView(setting=_setting(context, key), problem=problem)
-        return context.render("screens/setting_reset.html", view, status=problem.status)
+    changed = context.application.settings.reset(key)
     return context.redirect("/settings", RESET, key=key, value=changed.value)

@@ -6,7 +6,7 @@ from fastapi import Form, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki.model.access import Right, Role
-from tsuzuki.model.errors import NotFound, TsuzukiError, UsageError
+from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.services.access.permissions import NAME_LENGTH_MAX
 from tsuzuki.services.access.tokens import DAY_SECONDS, LIFETIME_DEFAULT_SECONDS, TokenState
 from tsuzuki.web.answers import Model
@@ -15,7 +15,6 @@ from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.pages.words import Word
-from tsuzuki.web.problems import Problem
 
 screen = Screen()
 
@@ -58,7 +57,6 @@ class NewTokenView(Model):
     form: TokenForm
     roles: list[Role]
     rights: list[str]
-    problem: Problem | None = None
 
 
 class MadeTokenView(Model):
@@ -67,7 +65,6 @@ class MadeTokenView(Model):
 
 class RevokeView(Model):
     token: TokenOut
-    problem: Problem | None = None
 
 
 @screen.page("/tokens", right=Right.ACCESS_OWN, template="screens/tokens.html")
@@ -78,35 +75,25 @@ def tokens_page(context: Page, query: Annotated[TokensQuery, Query()]) -> Tokens
 
 
 @screen.page("/tokens/new", right=Right.ACCESS_OWN, template="screens/token_new.html")
-def new_token_page(context: Page) -> NewTokenView:
-    return _new(context, TokenForm())
-
-
-def _new(context: PageContext, form: TokenForm, problem: Problem | None = None) -> NewTokenView:
+def new_token_page(context: Page, form: TokenForm | None = None) -> NewTokenView:
     by = context.principal
     return NewTokenView(
-        form=form,
+        form=form or TokenForm(),
         roles=[role for role in Role if by.may_grant(role, None)] or [by.role],
         rights=sorted(by.rights_among(context.application.rights.values())),
-        problem=problem,
     )
 
 
-@screen.form("/tokens/new", right=Right.ACCESS_OWN)
+@screen.form("/tokens/new", right=Right.ACCESS_OWN, page=new_token_page)
 def make_token(context: Page, form: Annotated[TokenForm, Form()]) -> Response:
     """Answers with the token itself, without a redirect: it is kept nowhere. Sent again, the name is taken."""
-    try:
-        made = context.application.tokens.create(
-            form.name.strip(),
-            by=context.principal,
-            role=form.role,
-            scopes=form.scopes or None,
-            expires_in_seconds=_days(form.days) * DAY_SECONDS,
-        )
-    except TsuzukiError as error:
-        problem = context.problem(error)
-        view = _new(context, form, problem)
-        return context.render("screens/token_new.html", view, status=problem.status)
+    made = context.application.tokens.create(
+        form.name.strip(),
+        by=context.principal,
+        role=form.role,
+        scopes=form.scopes or None,
+        expires_in_seconds=_days(form.days) * DAY_SECONDS,
+    )
     shown = NewTokenOut(**made.token.as_dict(), token=made.text)
     return context.render("screens/token_made.html", MadeTokenView(token=shown), status=201)
 
@@ -122,22 +109,19 @@ def _days(text: str) -> float:
         ) from None
 
 
-@screen.page(
-    "/tokens/{token_id}/revoke", right=Right.ACCESS_OWN, template="screens/token_revoke.html"
-)
-def confirm_revoke(context: Page, token_id: TokenId) -> RevokeView:
+def question(context: Page, token_id: TokenId) -> RevokeView:
     return RevokeView(token=_token(context, token_id))
 
 
-@screen.form("/tokens/{token_id}/revoke", right=Right.ACCESS_OWN)
+@screen.confirmation(
+    "/tokens/{token_id}/revoke",
+    right=Right.ACCESS_OWN,
+    template="screens/token_revoke.html",
+    question=question,
+)
 def revoke(context: Page, token_id: TokenId) -> Response:
     token = _token(context, token_id)
-    try:
-        context.application.tokens.revoke(token.id, by=context.principal)
-    except TsuzukiError as error:
-        problem = context.problem(error)
-        view = RevokeView(token=token, problem=problem)
-        return context.render("screens/token_revoke.html", view, status=problem.status)
+    context.application.tokens.revoke(token.id, by=context.principal)
     return context.redirect("/tokens", message("Token %(name)s revoked."), name=token.name)
 
 

@@ -6,14 +6,13 @@ from fastapi import Form, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki.model.access import Right
-from tsuzuki.model.errors import TsuzukiError, UsageError
+from tsuzuki.model.errors import UsageError
 from tsuzuki.services.access.permissions import require
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.pages.context import Page
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.links import local_path
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.problems import Problem
 
 screen = Screen()
 
@@ -34,11 +33,8 @@ class ViewsView(Model):
 
 
 class NewView(Model):
-    """`problem` says why it cannot be saved; what was typed is kept."""
-
     name: str
     address: str
-    problem: Problem | None = None
 
 
 class DeleteView(Model):
@@ -63,28 +59,23 @@ def views_page(context: Page) -> ViewsView:
 
 class NewQuery(BaseModel):
     address: Address
+    name: Name = ""
 
 
-@screen.page("/views/new", right=Right.ACCESS_OWN, template="screens/view_new.html")
-def new_page(context: Page, query: Annotated[NewQuery, Query()]) -> NewView:  # noqa: ARG001 - each page takes its context
-    return NewView(name="", address=_local(query.address))
+def new_view(context: Page, form: Annotated[NewQuery, Query()]) -> NewView:  # noqa: ARG001 - each page takes its context
+    return NewView(name=form.name, address=_local(form.address))
 
 
 class NewViewForm(NewQuery):
     model_config = ConfigDict(extra="forbid")
 
-    name: Name
 
-
-@screen.form("/views/new", right=Right.ACCESS_OWN)
+@screen.confirmation(
+    "/views/new", right=Right.ACCESS_OWN, template="screens/view_new.html", question=new_view
+)
 def save(context: Page, form: Annotated[NewViewForm, Form()]) -> Response:
     address = _local(form.address)
-    try:
-        context.application.saved_views.save(form.name, address)
-    except TsuzukiError as problem:
-        told = context.problem(problem)
-        view = NewView(name=form.name, address=address, problem=told)
-        return context.render("screens/view_new.html", view, status=told.status)
+    context.application.saved_views.save(form.name, address)
     return context.redirect(address, message("View saved."))
 
 
@@ -93,16 +84,20 @@ class DeleteQuery(BaseModel):
     owner: Name
 
 
-@screen.page("/views/delete", right=Right.ACCESS_OWN, template="screens/view_delete.html")
-def confirm_delete(context: Page, query: Annotated[DeleteQuery, Query()]) -> DeleteView:  # noqa: ARG001 - each page takes its context
-    return DeleteView(name=query.name, owner=query.owner)
+def question(context: Page, form: Annotated[DeleteQuery, Query()]) -> DeleteView:  # noqa: ARG001 - each page takes its context
+    return DeleteView(name=form.name, owner=form.owner)
 
 
 class DeleteViewForm(DeleteQuery):
     model_config = ConfigDict(extra="forbid")
 
 
-@screen.form("/views/delete", right=Right.ACCESS_OWN)
+@screen.confirmation(
+    "/views/delete",
+    right=Right.ACCESS_OWN,
+    template="screens/view_delete.html",
+    question=question,
+)
 def delete(context: Page, form: Annotated[DeleteViewForm, Form()]) -> Response:
     """One's own; those of others need the right to manage access."""
     if form.owner != context.principal.actor:

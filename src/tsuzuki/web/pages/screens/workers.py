@@ -7,17 +7,16 @@ from fastapi import Form, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki.model.access import Right
-from tsuzuki.model.errors import Conflict, TsuzukiError
+from tsuzuki.model.errors import Conflict
 from tsuzuki.model.worker import DetachReason, WorkerState
 from tsuzuki.services.workers import EngineStatus, WorkerView
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.workers import WorkerId, WorkerOut, WorkerQuery, worker_out
-from tsuzuki.web.pages.context import Page, PageContext
+from tsuzuki.web.pages.context import Page
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.pages.words import Word
 from tsuzuki.web.paging import after_position
-from tsuzuki.web.problems import Problem
 from tsuzuki.web.security.bodies import INTEGER_MAX
 
 screen = Screen()
@@ -129,70 +128,41 @@ def _leader(status: EngineStatus) -> LeaderView:
 
 
 class OrderView(Model):
-    """`problem` says why it cannot be done."""
-
     states: ClassVar = STATES
 
     worker: WorkerOut
-    problem: Problem | None = None
 
 
-@screen.page(
+def order(context: Page, worker_id: WorkerId) -> OrderView:
+    return OrderView(worker=worker_out(context.application.workers.get(worker_id)))
+
+
+@screen.confirmation(
     "/workers/{worker_id}/drain",
     right=Right.WORKERS_OPERATE,
     template="screens/worker_drain.html",
+    question=order,
 )
-def confirm_drain(context: Page, worker_id: WorkerId) -> OrderView:
-    return _order(context, worker_id)
-
-
-@screen.form("/workers/{worker_id}/drain", right=Right.WORKERS_OPERATE)
 def drain(context: Page, worker_id: WorkerId) -> Response:
-    try:
-        context.application.workers.drain(worker_id)
-    except TsuzukiError as problem:
-        return _refused(context, worker_id, problem, "screens/worker_drain.html")
+    context.application.workers.drain(worker_id)
     text = message("Worker %(worker)s is draining. It will stop when its runs have finished.")
     return context.redirect("/workers", text, worker=worker_id)
 
 
-@screen.page(
+@screen.confirmation(
     "/workers/{worker_id}/detach",
     right=Right.WORKERS_OPERATE,
     template="screens/worker_detach.html",
+    question=order,
 )
-def confirm_detach(context: Page, worker_id: WorkerId) -> OrderView:
-    return _order(context, worker_id)
-
-
-@screen.form("/workers/{worker_id}/detach", right=Right.WORKERS_OPERATE)
 def detach(context: Page, worker_id: WorkerId) -> Response:
-    try:
-        context.application.workers.detach(worker_id)
-    except TsuzukiError as problem:
-        return _refused(context, worker_id, problem, "screens/worker_detach.html")
+    context.application.workers.detach(worker_id)
     text = message("Worker %(worker)s detached.")
     return context.redirect("/workers", text, worker=worker_id)
 
 
-def _order(context: PageContext, worker_id: str, problem: TsuzukiError | None = None) -> OrderView:
-    view = context.application.workers.get(worker_id)
-    return OrderView(
-        worker=worker_out(view), problem=None if problem is None else context.problem(problem)
-    )
-
-
-def _refused(
-    context: PageContext, worker_id: str, problem: TsuzukiError, template: str
-) -> Response:
-    """The page of the question again, with why it cannot be done."""
-    view = _order(context, worker_id, problem)
-    return context.render(template, view, status=context.problem(problem).status)
-
-
 class StepDownView(Model):
     leader: LeaderView
-    problem: Problem | None = None
 
 
 class StepDownForm(BaseModel):
@@ -203,25 +173,22 @@ class StepDownForm(BaseModel):
     epoch: int = Field(ge=0, le=INTEGER_MAX)
 
 
-@screen.page(
-    "/workers/step-down", right=Right.WORKERS_OPERATE, template="screens/leader_step_down.html"
-)
-def confirm_step_down(context: Page) -> StepDownView:
+def present_term(context: Page) -> StepDownView:
     return StepDownView(leader=_leader(context.application.workers.status()))
 
 
-@screen.form("/workers/step-down", right=Right.WORKERS_OPERATE)
+@screen.confirmation(
+    "/workers/step-down",
+    right=Right.WORKERS_OPERATE,
+    template="screens/leader_step_down.html",
+    question=present_term,
+)
 def step_down(context: Page, form: Annotated[StepDownForm, Form()]) -> Response:
     workers = context.application.workers
-    try:
-        if workers.leader().epoch != form.epoch:
-            raise Conflict(
-                f"epoch {form.epoch} is over", hint="Look at which one is now.", code="epoch_over"
-            )
-        ended = workers.step_down()
-    except TsuzukiError as problem:
-        told = context.problem(problem)
-        view = StepDownView(leader=_leader(workers.status()), problem=told)
-        return context.render("screens/leader_step_down.html", view, status=told.status)
+    if workers.leader().epoch != form.epoch:
+        raise Conflict(
+            f"epoch {form.epoch} is over", hint="Look at which one is now.", code="epoch_over"
+        )
+    ended = workers.step_down()
     text = message("Epoch %(epoch)s ended. A new leader is being elected.")
     return context.redirect("/workers", text, epoch=ended.epoch)
