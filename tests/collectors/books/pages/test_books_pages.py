@@ -70,7 +70,7 @@ def test_a_cursor_is_reset_only_with_the_typed_name(chromium: Browser, site: Ser
         assert len(site.application.service("books").cursors("novelties")) == 2
         page.get_by_label("Type the job name to confirm").fill("novelties")
         page.get_by_role("button", name="Reset cursor").click()
-        expect(page.locator("#flash")).to_contain_text("2 cursors of novelties were reset.")
+        expect(page.locator("#flash")).to_contain_text("Cursors of novelties reset: 2.")
     assert site.application.service("books").cursors("novelties") == []
     (entry,) = site.application.audit.find(limit=1)
     assert (entry.action, entry.actor.partition(":")[0]) == ("books.cursor.reset", "web")
@@ -79,7 +79,7 @@ def test_a_cursor_is_reset_only_with_the_typed_name(chromium: Browser, site: Ser
 def test_an_unsettled_mail_is_decided_once(person: Visitor, site: Served) -> None:
     page = person.open("/books/mails")
     expect(page.locator("#mails tbody tr")).to_have_count(2)
-    page.locator("#mails tbody tr", has_text="Unsettled").get_by_role("link").first.click()
+    page.locator("#mails tbody tr", has_text="Outcome unknown").get_by_role("link").first.click()
     expect(page.locator(".book")).to_have_count(1)
     page.get_by_role("link", name="Resolve …").click()
     dialog = page.get_by_role("dialog", name="Confirm")
@@ -94,7 +94,7 @@ def test_a_collection_is_started_from_the_page(person: Visitor, site: Served) ->
     page = person.open("/books/jobs/botany")
     page.get_by_role("link", name="Email …").click()
     dialog = page.get_by_role("dialog", name="Confirm")
-    dialog.get_by_role("button", name="Mail").click()
+    dialog.get_by_role("button", name="Email").click()
     expect(page.locator("#flash")).to_contain_text("started.")
     (run,) = site.application.runs.find(RunFilter(job_name="botany"))
     assert run.arguments == {"collect": False}

@@ -109,7 +109,7 @@ def test_the_steps_of_an_item_are_told_in_japanese(site: Served) -> None:
     page = site.client.as_(None).get(f"/feeds/items/{HELD}", Accept_Language="ja").body.decode()
     steps = page[page.index('id="steps"') :].partition(">")[2].partition("</table>")[0]
     shown = re.sub(r"<(code|time|bdi)\b.*?</\1>|<[^>]+>", "", steps, flags=re.DOTALL)
-    assert "投稿の価値あり" in shown
+    assert "投稿対象" in shown
     assert re.findall(r"[A-Za-z]{3,}", shown) == []
     assert re.search(r"1240</bdi> 文字", steps)
 
@@ -163,7 +163,7 @@ def test_items_with_a_reason_are_requeued_unless_they_became_more(
 ) -> None:
     with visitor(chromium, site.client.url, javascript=False) as person:
         page = person.open("/feeds")
-        page.get_by_role("link", name="Work again on: model failed").click()
+        page.get_by_role("link", name="Requeue: model failed").click()
         expect(page.get_by_role("heading", name="Requeue 2 items?")).to_be_visible()
         expect(page.locator(".samples li")).to_have_count(2)
         assert post(site, "/feeds/requeue", "reason=api_failed&count=1")[0] == 409
@@ -216,7 +216,7 @@ def test_a_feed_is_looked_at_and_then_added_to_the_file(person: Visitor, site: S
         "language: ja\nscreening_prompt: What's new?"
     )
     page.get_by_role("button", name="Preview").click()
-    expect(page.locator(".job-preview")).to_contain_text("changed in the file: ")
+    expect(page.locator(".job-preview")).to_contain_text("file updated: ")
     copied = page.locator(".equivalent code").all_text_contents()
     assert copied[0] == (
         "tsuzuki feeds add 'city' 'https://city.example/feed' --job 'bot' --set 'language=\"ja\"'"
@@ -327,7 +327,7 @@ def test_a_line_to_copy_is_one_command(site: Served) -> None:
     assert """-d '{"feed": "news", "reason": "api_failed"}'""" in copied[1]
 
 
-@pytest.mark.parametrize(("language", "word"), [("en", "Outcome unknown"), ("ja", "未確定")])
+@pytest.mark.parametrize(("language", "word"), [("en", "Outcome unknown"), ("ja", "結果不明")])
 def test_an_item_whose_post_is_not_settled_shows_the_next_look(
     site: Served, language: str, word: str
 ) -> None:
