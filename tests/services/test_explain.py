@@ -27,6 +27,7 @@ from support.moving_clock import NOON, MovingClock
 from tsuzuki.model.abilities import Abilities
 from tsuzuki.model.overlap import ConcurrencyPolicy
 from tsuzuki.model.run import StartedRun
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.services.explain import Cause, StatusReason
 from tsuzuki.services.runs import Runs
@@ -447,6 +448,48 @@ def test_ended(fixture: ExplainFixture, state: RunState, tail: str) -> None:
     )
     succeeded = state is RunState.SUCCEEDED
     assert reason.hint == (None if succeeded else f"Retry it with: tsuzuki run retry {run_id}")
+
+
+def test_a_retried_run_leads_to_its_newest_attempt(
+    fixture: ExplainFixture, run_service: Runs
+) -> None:
+    first = run_in_state(fixture.database, RunState.FAILED, fixture.term).id
+    second = run_service.retry(first).run_id
+    run_service.cancel(second)
+    third = run_service.retry(second).run_id
+    for run_id in (first, second):
+        (reason,) = fixture.why(run_id)
+        assert reason.hint is not None
+        assert (reason.hint.values["run"], reason.hint.values["state"]) == (
+            third,
+            RunState.PENDING,
+        )
+
+
+def test_a_skipped_run_names_the_run_that_was_in_the_way(fixture: ExplainFixture) -> None:
+    live = fixture.running()
+    run_id = fixture.waiting(trigger=Trigger.TIME, blocked_by=live)
+    run = moves.RunRef(id=run_id, version=1)
+    fixture.change(lambda c: moves.skip(c, term=fixture.term, runs=[run], reason=Reason.OVERLAP))
+    (told,) = fixture.why(run_id)
+    assert (told.sentence.values["run"], told.hint) == (live, None)
+
+
+def test_waiting_runs_of_a_list_have_the_reason_that_explain_gives_first(
+    fixture: ExplainFixture, run_service: Runs
+) -> None:
+    fixture.change_job(max_concurrent=1)
+    running, waits = fixture.running(), fixture.waiting()
+    later = fixture.waiting(scheduled_for=NOON + timedelta(minutes=5))
+    found = run_service.find(RunFilter())
+    reasons = run_service.waiting_reasons(found)
+    assert {run_id: reason.cause for run_id, reason in reasons.items()} == {
+        waits: Cause.JOB_LIMIT,
+        later: Cause.NOT_DUE,
+    }
+    assert running not in reasons
+    for run_id, reason in reasons.items():
+        assert fixture.why(run_id)[0] == reason
 
 
 def test_ended_with_what_went_wrong(fixture: ExplainFixture) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.factories import add_job, run_in_state, spec
+from support.factories import add_job, add_worker, bring_to, run_in_state, spec, take_lead
 from support.moving_clock import MovingClock
 from support.threads import at_once
 from tsuzuki.model.errors import Conflict, NotFound
@@ -54,6 +54,33 @@ def test_groups_have_count_jobs_and_times_the_newest_first(
     view = service.get(MISSING)
     assert (view.job_names, view.run_ids) == (("a", "b"), (4, 3, 1))
     assert view.as_dict()["is_open"] is True
+
+
+def test_a_group_names_its_jobs_since_the_time_asked_for(
+    service: Failures, database: Database, clock: MovingClock
+) -> None:
+    add_job(database, spec("a"))
+    add_job(database, spec("b"))
+    fail(database, (1, "it broke"))
+    clock.advance(60)
+    fail(database, (2, "it broke"), job_id=2)
+    assert [group.job_names for group in service.find()] == [("a", "b")]
+    assert [group.job_names for group in service.find(since=clock.now())] == [("b",)]
+
+
+def test_a_failure_whose_retry_succeeded_needs_no_attention(
+    service: Failures, database: Database, run_service: Runs, clock: MovingClock
+) -> None:
+    add_worker(database)
+    term = take_lead(database)
+    failed = run_in_state(database, RunState.FAILED, term).id
+    fail(database, (failed, "it broke"))
+    assert [group.id for group in service.find(unresolved=True)] == [BROKEN]
+    retry = run_service.retry(failed).run_id
+    assert [group.id for group in service.find(unresolved=True)] == [BROKEN]
+    bring_to(database, retry, RunState.SUCCEEDED, term)
+    assert service.find(unresolved=True) == []
+    assert [group.id for group in service.find()] == [BROKEN]
 
 
 def test_a_page_continues_after_a_group_also_among_equal_times(

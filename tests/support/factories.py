@@ -133,6 +133,12 @@ def run_in_state(
     return ref(database, created.id)
 
 
+def bring_to(database: Database, run_id: int, state: RunState, term: Term) -> None:
+    """Bring a PENDING run to `state` by legal moves."""
+    with database.write() as connection:
+        _bring(connection, RunRef(id=run_id, version=1), state, term, WORKER)
+
+
 def _bring(
     connection: Connection, run: RunRef, state: RunState, term: Term, worker_id: str
 ) -> None:

@@ -162,3 +162,14 @@ def test_the_server_stops_in_time_although_streams_are_open(tmp_path: Path) -> N
         for connection, answer in streams:
             assert answer.read() == b""
             connection.close()
+
+
+def test_a_list_says_how_runs_ended_and_why_others_wait(client: Client) -> None:
+    run_id = client.post("jobs/hello/runs", {"delay_seconds": 3600}).json["id"]
+    (waiting,) = client.get("runs?job=hello&state=PENDING").json["items"]
+    assert (waiting["id"], waiting["outcome"]) == (run_id, None)
+    assert waiting["waits_for"]["cause"] == "not_due"
+    assert client.post(f"runs/{run_id}/cancel").json["outcome"] == "canceled"
+    canceled = client.get("runs?job=hello&outcome=canceled").json["items"]
+    assert [(run["id"], run["waits_for"]) for run in canceled] == [(run_id, None)]
+    assert client.get("runs?job=hello&outcome=skipped").json["items"] == []

@@ -101,6 +101,14 @@ class Configuration:
     """The base of relative paths in `…_FILE` variables."""
 
     @property
+    def archive_location(self) -> str | None:
+        """Where old logs go: as configured; for SQLite else beside the workspace's file. For PostgreSQL there is no
+        such default, because a folder of one machine is not there for the others."""
+        if self.log_archive is not None or not self.database_url.startswith("sqlite"):
+            return self.log_archive
+        return str(self.workspace / ".tsuzuki" / "logs")
+
+    @property
     def withheld_variables(self) -> frozenset[str]:
         """What no command inherits: the secret variables, and those that may name their files."""
         return self.secret_variables | frozenset(map(file_variable, self.secret_variables))

@@ -11,13 +11,19 @@ from tsuzuki.store.runs.moves import RunEnd
 from tsuzuki.store.sql.database import Connection
 
 _FAILED = (RunState.FAILED, RunState.TIMED_OUT)
+_NO_FAULTS = frozenset({Reason.WORKER_SHUTDOWN})
+"""A run that a shutdown ended is retried at once: nothing has failed."""
 
 
 def note_failures(connection: Connection, ends: Iterable[tuple[Run | WorkOrder, RunEnd]]) -> None:
     """Of runs that a worker ended: those that failed or timed out."""
     _note(
         connection,
-        [_failure(run, end.reason, end.error) for run, end in ends if end.state in _FAILED],
+        [
+            _failure(run, end.reason, end.error)
+            for run, end in ends
+            if end.state in _FAILED and end.reason not in _NO_FAULTS
+        ],
     )
 
 

@@ -80,7 +80,7 @@ def view(
         database_direct_url=configuration.database_direct_url,
         redis_url=configuration.redis_url,
         timezone=configuration.timezone,
-        log_archive=configuration.log_archive,
+        log_archive=configuration.archive_location,
         contact=configuration.contact,
         jobs=tuple(spec.name for spec in configuration.jobs),
         refusals=tuple(job.problem for job in configuration.refused_jobs),

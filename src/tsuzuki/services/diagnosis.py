@@ -3,14 +3,13 @@ answer is a finding, after which only what needs none is looked at."""
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import dropwhile
 from pathlib import Path
 
 from tsuzuki.model.check import Check, fault, fault_of, ok, warning
 from tsuzuki.model.errors import ConfigurationError, Conflict, TsuzukiError, Unreachable
 from tsuzuki.services.acting import ActingService
 from tsuzuki.services.due import DueItems
-from tsuzuki.services.explain import Cause
+from tsuzuki.services.explain import HELD_BY_ITS_JOB
 from tsuzuki.services.jobs import Jobs
 from tsuzuki.services.maintenance import Maintenance
 from tsuzuki.services.runs import Runs
@@ -28,7 +27,6 @@ CLOCK_FAULT_SECONDS = 60.0
 LATE_SECONDS = 60.0
 LATE_SHOWN_MAX = 50
 JOBS_SHOWN_MAX = 5
-HELD_BY_ITS_JOB = frozenset({Cause.PAUSED, Cause.JOB_REMOVED, Cause.JOB_LIMIT, Cause.KEY_LIMIT})
 HANDLERS_SHOWN_MAX = 10
 
 
@@ -160,11 +158,11 @@ class Diagnosis(ActingService):
             )
 
     def _due_check(self, status: EngineStatus) -> Check:
-        items = self._due.upcoming.find(limit=LATE_SHOWN_MAX)
+        items = self._due.upcoming.find(limit=LATE_SHOWN_MAX, with_paused=True)
         due = [one for one in items if (status.at - one.due_at).total_seconds() > LATE_SECONDS]
         if not due:
             return ok("due work", "nothing due waits")
-        late = [*dropwhile(self._is_held, due)]
+        late = [item for item in due if item.cause not in HELD_BY_ITS_JOB]
         if not late:
             found = f"{_due_words(due, status)}: its job is switched off, or at a limit of its own"
             return warning("due work", found, f"See: tsuzuki run explain {due[0].run_id}")
@@ -172,12 +170,6 @@ class Diagnosis(ActingService):
         if late[0].run_id is None:
             return fault("due work", found, "Start an engine: tsuzuki up")
         return fault("due work", found, f"Ask why: tsuzuki run explain {late[0].run_id}")
-
-    def _is_held(self, item: UpcomingItem) -> bool:
-        """Whether a run waits because of a setting of its job."""
-        if item.run_id is None:
-            return False
-        return self._runs.explain(item.run_id).reasons[0].cause in HELD_BY_ITS_JOB
 
     def _log_checks(self) -> Iterator[Check]:
         """Without an archive no log leaves the database, whatever the setting is."""

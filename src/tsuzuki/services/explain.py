@@ -1,6 +1,6 @@
 """Why is it not running? Every rule that keeps a run where it is, asked one by one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -9,7 +9,7 @@ from typing import Any
 from tsuzuki.model.job import Job
 from tsuzuki.model.run import Run
 from tsuzuki.model.sentence import CommandLine, Sentence
-from tsuzuki.model.states import ContinuationState, RunState, Trigger
+from tsuzuki.model.states import ContinuationState, Outcome, RunState, Trigger
 from tsuzuki.model.worker import StoredWorker, WorkerState
 from tsuzuki.services.liveness import LOCKED_HINT, Liveness
 from tsuzuki.services.missing_handlers import missing_handler
@@ -44,6 +44,10 @@ class Cause(StrEnum):
     CONFIRMING = "confirming"
     CANCEL_REQUESTED = "cancel_requested"
     NEXT = "next"
+
+
+HELD_BY_ITS_JOB = frozenset({Cause.PAUSED, Cause.JOB_REMOVED, Cause.JOB_LIMIT, Cause.KEY_LIMIT})
+"""A run that waits for one of these waits because its job says so: it is not late."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,11 +99,7 @@ def explain(connection: Connection, run: Run, *, now: datetime, liveness: Livene
         job=job,
         now=now,
         liveness=liveness,
-        live_workers=[
-            worker
-            for worker in liveness.live_workers(connection)
-            if worker.only_job in (None, job.spec.name) and worker.only_run in (None, run.id)
-        ],
+        live_workers=_may_get(liveness.live_workers(connection), run, job),
         held=capacity.held_runs(connection),
     )
     match run.state:
@@ -113,22 +113,16 @@ def explain(connection: Connection, run: Run, *, now: datetime, liveness: Livene
 
 
 def _why_waiting(facts: _RunFacts) -> list[StatusReason]:
-    questions: list[Callable[[_RunFacts], StatusReason | None]] = [
-        _database_locked,
-        _not_due,
-        _paused,
-        _at_job_limit,
-        _at_key_limit,
-        _no_leader,
-        _no_worker,
-        _no_handler,
-        _no_free_slot,
-    ]
-    reasons = [reason for question in questions if (reason := question(facts)) is not None]
-    return reasons or [
-        StatusReason(
-            cause=Cause.NEXT, sentence=Sentence("It is due and nothing is in its way: it is next.")
-        )
+    reasons = [reason for question in _QUESTIONS if (reason := question(facts)) is not None]
+    return reasons or [_NEXT]
+
+
+def _may_get(alive: Sequence[StoredWorker], run: Run, job: Job) -> list[StoredWorker]:
+    """Without the workers that were started for another job or run alone."""
+    return [
+        worker
+        for worker in alive
+        if worker.only_job in (None, job.spec.name) and worker.only_run in (None, run.id)
     ]
 
 
@@ -392,12 +386,26 @@ def _held_by(facts: _RunFacts) -> StatusReason:
 
 def _ended(facts: _RunFacts) -> StatusReason:
     run = facts.run
-    retry = CommandLine(f"tsuzuki run retry {run.id}")
-    is_good = run.state is RunState.SUCCEEDED
-    return StatusReason(
-        cause=Cause.ENDED,
-        sentence=_end_of(run),
-        hint=None if is_good else Sentence("Retry it with: %(command)s", command=retry),
+    hint = None if run.outcome in _NOT_RETRIED else _how_to_retry(facts)
+    return StatusReason(cause=Cause.ENDED, sentence=_end_of(run), hint=hint)
+
+
+_NOT_RETRIED = frozenset({Outcome.SUCCEEDED, Outcome.SKIPPED})
+
+
+def _how_to_retry(facts: _RunFacts) -> Sentence:
+    """A run is retried only once: of one that was, the newest attempt is the one to look at."""
+    newest = retry = runs.get_retry(facts.connection, facts.run.id)
+    while retry is not None:
+        newest, retry = retry, runs.get_retry(facts.connection, retry.id)
+    if newest is None:
+        command = CommandLine(f"tsuzuki run retry {facts.run.id}")
+        return Sentence("Retry it with: %(command)s", command=command)
+    return Sentence(
+        "It was retried: run %(run)s is %(state)s. See: %(command)s",
+        run=newest.id,
+        state=newest.state,
+        command=CommandLine(f"tsuzuki run explain {newest.id}"),
     )
 
 
@@ -410,6 +418,8 @@ def _end_of(run: Run) -> Sentence:
             last=run.covers_until,
             reason=run.reason,
         )
+    if run.outcome is Outcome.SKIPPED:
+        return _skipped(run)
     values: dict[str, Any] = {"at": run.finished_at, "state": run.state}
     match run.reason, run.error:
         case None, None:
@@ -425,3 +435,76 @@ def _end_of(run: Run) -> Sentence:
                 reason=reason,
                 error=error,
             )
+
+
+def _skipped(run: Run) -> Sentence:
+    if run.blocked_by is not None:
+        return Sentence(
+            "Skipped at %(at)s: run %(run)s was still in progress.",
+            at=run.finished_at,
+            run=run.blocked_by,
+        )
+    return Sentence("Skipped at %(at)s: %(reason)s.", at=run.finished_at, reason=run.reason)
+
+
+def waiting_reasons(
+    connection: Connection, found: Sequence[Run], *, now: datetime, liveness: Liveness
+) -> dict[int, StatusReason]:
+    """The first reason of each of these runs that waits, as `explain` gives it. What holds for all of them is asked
+    once, and nothing for a run that is not due."""
+    waiting = [run for run in found if run.state in (RunState.PENDING, RunState.ORPHANED)]
+    if not waiting:
+        return {}
+    ids = {run.job_definition_id for run in waiting}
+    of_runs = {job_id: job for job_id in ids if (job := jobs.get(connection, job_id)) is not None}
+    is_any_due = any(run.scheduled_for <= now for run in waiting)
+    alive = liveness.live_workers(connection) if is_any_due else []
+    held = capacity.held_runs(connection)
+    known: dict[object, StatusReason | None] = {}
+    reasons: dict[int, StatusReason] = {}
+    for run in waiting:
+        if (job := of_runs.get(run.job_definition_id)) is None:
+            continue
+        facts = _RunFacts(
+            connection=connection,
+            run=run,
+            job=job,
+            now=now,
+            liveness=liveness,
+            live_workers=_may_get(alive, run, job),
+            held=held,
+        )
+        reasons[run.id] = _first_reason(facts, known)
+    return reasons
+
+
+def _first_reason(facts: _RunFacts, known: dict[object, StatusReason | None]) -> StatusReason:
+    for question in _QUESTIONS:
+        if question in _OF_ALL:
+            key: object = question
+        elif question is _at_job_limit:
+            key = question, facts.job.id
+        else:
+            key = question, facts.run.id
+        if key not in known:
+            known[key] = question(facts)
+        if (reason := known[key]) is not None:
+            return reason
+    return _NEXT
+
+
+_QUESTIONS: tuple[Callable[[_RunFacts], StatusReason | None], ...] = (
+    _database_locked,
+    _not_due,
+    _paused,
+    _at_job_limit,
+    _at_key_limit,
+    _no_leader,
+    _no_worker,
+    _no_handler,
+    _no_free_slot,
+)
+_OF_ALL = frozenset({_database_locked, _no_leader})
+_NEXT = StatusReason(
+    cause=Cause.NEXT, sentence=Sentence("It is due and nothing is in its way: it is next.")
+)

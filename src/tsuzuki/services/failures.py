@@ -1,6 +1,6 @@
 """Failures by group: what failed for one cause, in which jobs, how often; retried or acknowledged as one."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -63,18 +63,23 @@ class Failures(ActingService):
         with_acknowledged: bool = False,
         limit: int = 50,
         after: GroupPosition | None = None,
+        unresolved: bool = False,
     ) -> list[FailureGroup]:
-        """Groups with a failure since then (a week unless said), the newest failure first. `after` continues a
-        page."""
+        """Groups with a failure since then (a week unless said), the newest failure first, with the names of their
+        jobs. `after` continues a page. `unresolved`: only failures that still need attention: not acknowledged, and
+        no retry has succeeded."""
         with self._database.read() as connection:
-            window = timedelta(seconds=WINDOW_SECONDS)
-            return failures.find(
+            start = since or self._database.now(connection) - timedelta(seconds=WINDOW_SECONDS)
+            found = failures.find(
                 connection,
-                since=since or self._database.now(connection) - window,
+                since=start,
                 with_acknowledged=with_acknowledged,
                 limit=limit,
                 after=after,
+                unresolved=unresolved,
             )
+            names = failures.job_names_of(connection, [group.id for group in found], since=start)
+        return [replace(group, job_names=tuple(names[group.id])) for group in found]
 
     def get(self, group_id: str) -> FailureGroupView:
         """Raises `NotFound`."""

@@ -5,15 +5,20 @@ What it does not find may have a reason that only the ordinary way can tell: the
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.job import JobSpec
 from tsuzuki.model.run import Run, retry_key
 from tsuzuki.model.run_filter import RunFilter
+from tsuzuki.model.states import RunState
 from tsuzuki.services.job_views import JobView, views_of
 from tsuzuki.services.run_views import RunView
 from tsuzuki.store.reader.connection import CannotRead
 from tsuzuki.store.reader.reader import StoredRows
+
+if TYPE_CHECKING:
+    from tsuzuki.services.explain import StatusReason
 
 __all__ = ["CannotRead", "JobReader", "Reader", "RunReader"]
 
@@ -39,6 +44,12 @@ class RunReader:
         if wanted.job_name is not None and not found:
             raise CannotRead("there may be no such job")
         return found
+
+    def waiting_reasons(self, found: Sequence[Run]) -> "dict[int, StatusReason]":
+        """None wait, or the ordinary way knows why."""
+        if any(run.state in (RunState.PENDING, RunState.ORPHANED) for run in found):
+            raise CannotRead("why runs wait is not known here")
+        return {}
 
     def get(self, run_id: int) -> RunView:
         run = self._rows.run(run_id)

@@ -22,7 +22,7 @@ from tsuzuki.model.run import NewRun, Run, new_retry
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Reason, RunState, Trigger
 from tsuzuki.services.acting import ActingService
-from tsuzuki.services.explain import Explanation, explain
+from tsuzuki.services.explain import Explanation, StatusReason, explain, waiting_reasons
 from tsuzuki.services.liveness import Liveness
 from tsuzuki.services.lookup import job_unknown, key_used, require_job, require_jobs, require_run
 from tsuzuki.services.run_views import RunView
@@ -197,6 +197,11 @@ class Runs(ActingService):
                 cancel_requested=cancel_requests.of_runs(connection, [run_id]).get(run_id),
             )
 
+    def job_names(self, run_ids: Collection[int]) -> dict[int, str]:
+        """The jobs of those of these runs that exist."""
+        with self._database.read() as connection:
+            return {run.id: run.job_name for run in runs.get_many(connection, sorted(run_ids))}
+
     def newest_attempt(self, run_id: int) -> Run | None:
         """The newest retry of a run, or the run itself; None if there is no such run."""
         with self._database.read() as connection:
@@ -217,6 +222,12 @@ class Runs(ActingService):
             return explain(
                 connection, run, now=self._database.now(connection), liveness=self._liveness
             )
+
+    def waiting_reasons(self, found: Sequence[Run]) -> dict[int, StatusReason]:
+        """Why each of these runs that waits does so, in one word and sentence: the first reason of `explain`."""
+        with self._database.read() as connection:
+            now = self._database.now(connection)
+            return waiting_reasons(connection, found, now=now, liveness=self._liveness)
 
     def cancel(self, run_id: int) -> Run:
         """Stop a run, or never let it start. Never waits for its handler: if that holds the run's row in a transaction,

@@ -12,19 +12,28 @@ from datetime import datetime
 from typing import NamedTuple
 
 from tsuzuki.model.job import Job, JobEdition
+from tsuzuki.services.explain import HELD_BY_ITS_JOB, Cause, waiting_reasons
+from tsuzuki.services.liveness import Liveness
 from tsuzuki.store import jobs
 from tsuzuki.store.runs import queue, runs
 from tsuzuki.store.sql.database import Database
 
+PAUSED_MAX = 100
+"""Runs of disabled jobs that are passed over."""
+
+_PAUSED = frozenset({Cause.PAUSED, Cause.JOB_REMOVED})
+
 
 @dataclass(frozen=True, kw_only=True)
 class UpcomingItem:
-    """A waiting run, or a tick that becomes one (`run_id` is None)."""
+    """A waiting run, or a tick that becomes one (`run_id` is None). A run that is due and waits because of its own job
+    (`cause`), such as for its limit, is not late."""
 
     job: str
     due_at: datetime
     run_id: int | None
     is_late: bool
+    cause: Cause | None = None
 
 
 class _NextTick(NamedTuple):
@@ -36,23 +45,41 @@ class _NextTick(NamedTuple):
 class Upcoming:
     def __init__(self, *, database: Database) -> None:
         self._database = database
+        self._liveness = Liveness(database=database)
         self._lock = threading.Lock()
         self._jobs: dict[int, Job] = {}
         self._next: dict[int, _NextTick] = {}
 
-    def find(self, *, limit: int) -> list[UpcomingItem]:
-        """The first by time, at most `limit`. A job whose schedule this machine cannot read is left out."""
+    def find(self, *, limit: int, with_paused: bool = False) -> list[UpcomingItem]:
+        """The first by time, at most `limit`. A job whose schedule this machine cannot read is left out; so are due
+        runs of disabled jobs, unless they are asked for."""
         with self._lock:
             known = self._jobs
         with self._database.read() as connection:
             now = self._database.now(connection)
-            waiting = runs.get_many(connection, queue.first_waiting(connection, limit=limit))
+            waiting = runs.get_many(
+                connection, queue.first_waiting(connection, limit=limit + PAUSED_MAX)
+            )
             scheduled = jobs.find_scheduled(connection, known=known)
-        found = [(run.scheduled_for, run.job_name, run.id) for run in waiting]
+            due = [run for run in waiting if run.scheduled_for <= now]
+            reasons = waiting_reasons(connection, due, now=now, liveness=self._liveness)
+        causes = {run_id: reason.cause for run_id, reason in reasons.items()}
+        left_out = frozenset() if with_paused else _PAUSED
+        found = [
+            (run.scheduled_for, run.job_name, run.id)
+            for run in waiting
+            if causes.get(run.id) not in left_out
+        ]
         found += self._ticks(scheduled, limit)
         first = heapq.nsmallest(limit, found, key=lambda item: item[:2])
         return [
-            UpcomingItem(job=job, due_at=due_at, run_id=run_id or None, is_late=due_at <= now)
+            UpcomingItem(
+                job=job,
+                due_at=due_at,
+                run_id=run_id or None,
+                is_late=due_at <= now and causes.get(run_id) not in HELD_BY_ITS_JOB,
+                cause=causes.get(run_id),
+            )
             for due_at, job, run_id in first
         ]
 

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Text,
     bindparam,
     delete,
+    exists,
     func,
     literal_column,
     select,
@@ -25,8 +26,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
+from tsuzuki.model.states import RunState
 from tsuzuki.store.schema.history_tables import failure_groups, run_failures
-from tsuzuki.store.schema.tables import job_definitions
+from tsuzuki.store.schema.tables import job_definitions, job_runs
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.dialect import upsert_from
@@ -58,6 +60,8 @@ class FailureGroup:
     acknowledged_run_id: int | None
     acknowledged_at: datetime | None
     acknowledged_by: str | None
+    job_names: tuple[str, ...] = ()
+    """The jobs that were hit since that time, if they were asked for."""
 
     @property
     def is_open(self) -> bool:
@@ -104,6 +108,9 @@ def _add_failures(dialect: Dialect, varying: tuple[str, ...]) -> Any:
 LOOKED_MAX = 20_000
 """Failures that groups are made of: the newest. What is older is not counted."""
 
+UNRESOLVED_LOOKED_MAX = 5_000
+"""The same where each is asked whether a retry has succeeded."""
+
 _LOOKED = select(
     run_failures.c.group_id,
     run_failures.c.job_definition_id,
@@ -136,22 +143,52 @@ def _grouped(looked: Subquery) -> Select[Any]:
     )
 
 
-_GROUPS = _grouped(
-    _LOOKED.where(_SINCE).order_by(run_failures.c.failed_at.desc()).subquery("looked")
+_NEWEST = _LOOKED.where(_SINCE).order_by(run_failures.c.failed_at.desc())
+_FAILED, _DONE = job_runs.alias("failed"), job_runs.alias("done")
+_IS_MADE_GOOD = exists(
+    select(_DONE.c.id)
+    .join_from(
+        _FAILED, _DONE, _DONE.c.origin_id == func.coalesce(_FAILED.c.origin_id, _FAILED.c.id)
+    )
+    .where(
+        _FAILED.c.id == run_failures.c.run_id,
+        _DONE.c.id > _FAILED.c.id,
+        _DONE.c.state == RunState.SUCCEEDED.value,
+    )
 )
-_LAST = _GROUPS.selected_columns.last_failed_at
+"""A later attempt at the same work has succeeded."""
+
 _BEFORE_AT = bindparam("before_at", type_=UtcTime())
-_IS_AFTER = (_LAST < _BEFORE_AT) | (
-    (_LAST == _BEFORE_AT) & (failure_groups.c.id > bindparam("after_id", type_=Text()))
-)
-_LIST = (
-    _GROUPS.where(_IS_AFTER)
-    .order_by(_LAST.desc(), failure_groups.c.id)
-    .limit(bindparam("limit", type_=Integer()))
-)
-_LIST_OPEN = _LIST.where(
-    (_GROUPS.selected_columns.last_run_id > func.coalesce(failure_groups.c.acknowledged_run_id, 0))
-    | (failure_groups.c.acknowledged_at < _LAST)
+
+
+def _listed(groups: Select[Any]) -> Select[Any]:
+    last = groups.selected_columns.last_failed_at
+    is_after = (last < _BEFORE_AT) | (
+        (last == _BEFORE_AT) & (failure_groups.c.id > bindparam("after_id", type_=Text()))
+    )
+    ordered = groups.where(is_after).order_by(last.desc(), failure_groups.c.id)
+    return ordered.limit(bindparam("limit", type_=Integer()))
+
+
+def _open(groups: Select[Any]) -> Select[Any]:
+    found = groups.selected_columns
+    acknowledged = func.coalesce(failure_groups.c.acknowledged_run_id, 0)
+    return groups.where(
+        (found.last_run_id > acknowledged)
+        | (failure_groups.c.acknowledged_at < found.last_failed_at)
+    )
+
+
+_LIST = _listed(_grouped(_NEWEST.subquery("looked")))
+_LIST_OPEN = _open(_LIST)
+_LIST_UNRESOLVED = _open(
+    _listed(
+        _grouped(
+            _NEWEST.where(~_IS_MADE_GOOD)
+            .limit(literal_column(str(UNRESOLVED_LOOKED_MAX)))
+            .subquery("looked")
+        )
+    )
 )
 _IS_WANTED = failure_groups.c.id == bindparam("wanted", type_=Text())
 _ONE = _grouped(_OF_GROUP)
@@ -174,9 +211,13 @@ def find(
     with_acknowledged: bool,
     limit: int,
     after: GroupPosition | None = None,
+    unresolved: bool = False,
 ) -> list[FailureGroup]:
-    """Groups with a failure since then, the newest failure first; counts are of that time."""
+    """Groups with a failure since then, the newest failure first; counts are of that time. `unresolved` are open ones,
+    without the failures that a retry has made good."""
     statement = _LIST if with_acknowledged else _LIST_OPEN
+    if unresolved:
+        statement = _LIST_UNRESOLVED
     before_at, after_id = after or _FIRST
     values = {"since": since, "limit": limit, "before_at": before_at, "after_id": after_id}
     return [_group(row) for row in execute(connection, statement, values).mappings()]
@@ -217,6 +258,28 @@ _GROUP_OF_RUN = select(run_failures.c.group_id).where(
 def group_of_run(connection: Connection, run_id: int) -> str | None:
     """The id of the group that a run failed in; None if it did not fail."""
     found: str | None = execute(connection, _GROUP_OF_RUN, {"run_id": run_id}).scalar_one_or_none()
+    return found
+
+
+_GROUP_JOBS = _LOOKED.where(_SINCE, in_list(run_failures.c.group_id, "groups")).subquery("looked")
+_JOBS_OF_GROUPS = (
+    select(_GROUP_JOBS.c.group_id, job_definitions.c.name)
+    .distinct()
+    .join_from(
+        _GROUP_JOBS, job_definitions, job_definitions.c.id == _GROUP_JOBS.c.job_definition_id
+    )
+    .order_by(job_definitions.c.name)
+)
+
+
+def job_names_of(
+    connection: Connection, group_ids: Sequence[str], *, since: datetime
+) -> dict[str, list[str]]:
+    """The jobs that each of these groups hit since then."""
+    found: dict[str, list[str]] = {group_id: [] for group_id in group_ids}
+    values = {"since": since, "groups": group_ids}
+    for group_id, name in execute(connection, _JOBS_OF_GROUPS, values).all():
+        found[group_id].append(name)
     return found
 
 

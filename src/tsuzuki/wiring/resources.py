@@ -56,15 +56,11 @@ class Resources:
         )
 
     def log_archive(self) -> "LogArchive | None":
-        """Where old logs go: as configured; for SQLite else beside the workspace's file. For PostgreSQL
-        there is no such default, because a folder of one machine is not there for the others."""
+        """Where old logs go; None if they stay in the database."""
         from tsuzuki.engine.archive.log_archive import DeferredArchive  # noqa: PLC0415 -- most commands read no log
 
-        if self.configuration.log_archive is not None:
-            return DeferredArchive(self.configuration.log_archive)
-        if self.database.is_sqlite:
-            return DeferredArchive(str(self.workspace / ".tsuzuki" / "logs"))
-        return None
+        location = self.configuration.archive_location
+        return None if location is None else DeferredArchive(location)
 
 
 @contextmanager

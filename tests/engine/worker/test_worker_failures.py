@@ -4,6 +4,9 @@ from sqlalchemy import select
 
 from support.statement_recorder import recorded
 from support.worker_fixture import WorkerFixture, reply_lost
+from tsuzuki.engine.failures import note_failures
+from tsuzuki.model.states import Reason, RunState
+from tsuzuki.store.runs.moves import RunEnd
 from tsuzuki.store.schema.history_tables import failure_groups, run_failures
 from tsuzuki.store.sql.database import Database
 
@@ -60,3 +63,12 @@ def test_an_end_whose_reply_was_lost_is_one_failure(fixture: WorkerFixture) -> N
         fixture.worker.tick()
     fixture.worker.tick()
     assert groups(fixture.database) == {"it broke": [execution.task.run.id]}
+
+
+def test_a_run_that_a_shutdown_ended_is_no_failure(fixture: WorkerFixture) -> None:
+    (execution,) = fixture.start()
+    order = execution.task.run
+    end = RunEnd(run=order.started, state=RunState.FAILED, reason=Reason.WORKER_SHUTDOWN)
+    with fixture.database.write() as connection:
+        note_failures(connection, [(order, end)])
+    assert groups(fixture.database) == {}

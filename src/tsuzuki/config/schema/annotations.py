@@ -9,7 +9,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
-from tsuzuki.config.schema.field_types import Expects, VariableAlias
+from tsuzuki.config.schema.field_types import IS_DURATION, Expects, VariableAlias, duration_text
 from tsuzuki.config.yaml.nodes import KeyPath
 
 
@@ -46,6 +46,8 @@ def default_at(model: type[BaseModel], key: KeyPath) -> object:
     default = field.get_default(call_default_factory=True, validated_data={})
     if default is PydanticUndefined:
         return None
+    if isinstance(default, float) and IS_DURATION in _parts(field):
+        return duration_text(default)
     return to_jsonable_python(default, fallback=str, exclude_none=True)
 
 

@@ -103,6 +103,16 @@ def _parse_seconds(value: object) -> float:
         raise ValueError("not a duration") from None
 
 
+def duration_text(seconds: float) -> str:
+    """A duration as it is written in the file: `30s`, `1h30m` or `30d`."""
+    whole, written = int(seconds), ""
+    for unit, length in (("d", 86_400), ("h", 3600), ("m", 60)):
+        count, whole = divmod(whole, length)
+        written += f"{count}{unit}" if count else ""
+    left = whole + seconds % 1
+    return f"{written}{left:g}s" if left or not written else written
+
+
 def _split_command(value: object) -> object:
     """A command as a list of words. Text is split like a shell does, but no shell runs it."""
     if not isinstance(value, str):
@@ -180,16 +190,17 @@ Contact = Annotated[
 ]
 """It becomes part of a header's comment, which parentheses, semicolons and blanks would end."""
 
+IS_DURATION = BeforeValidator(_parse_seconds, json_schema_input_type=float | str)
 Seconds = Annotated[
     StrictFloat,
     Field(ge=0, le=SECONDS_MAX),
-    BeforeValidator(_parse_seconds, json_schema_input_type=float | str),
+    IS_DURATION,
     Expects("a duration such as 30s, 10m, 1h30m or 1d, or a number of seconds"),
 ]
 PositiveSeconds = Annotated[
     StrictFloat,
     Field(gt=0, le=SECONDS_MAX),
-    BeforeValidator(_parse_seconds, json_schema_input_type=float | str),
+    IS_DURATION,
     Expects("a duration above 0, such as 30s, 10m, 1h30m or 1d, or a number of seconds"),
 ]
 Count = Annotated[StrictInt, Field(ge=1, le=100_000), Expects("a whole number from 1 to 100000")]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tsuzuki.config.yaml.nodes import KeyPath, Node, walk_path
-from tsuzuki.config.yaml.parser import Tree, parse_tree
+from tsuzuki.config.yaml.parser import ParsedTree, parse_tree
 from tsuzuki.config.yaml.source import YamlSource, read_source
 from tsuzuki.model.errors import ConfigurationError, FilePlace
 
@@ -66,7 +66,7 @@ def parse_value(text: str, *, name: str) -> Any:
 
 
 @lru_cache(maxsize=_TREES_MAX)
-def _cached_tree(source: YamlSource) -> Tree:
+def _cached_tree(source: YamlSource) -> ParsedTree:
     """The tree of `source`. Trees are immutable, so callers can share one; data is not, so each
     `YamlDocument` makes its own."""
     return parse_tree(source)

@@ -44,18 +44,18 @@ _COLON = re.compile(r"[ \t]*:")
 _DASH = re.compile(r"(?:\s|#[^\n]*\n)*-")
 
 
-class Tree(NamedTuple):
+class ParsedTree(NamedTuple):
     """`duplicates` are the errors of keys that are given twice: `root` has only the first of each."""
 
     root: Node
     duplicates: tuple[ConfigurationError, ...]
 
 
-def parse_tree(source: YamlSource) -> Tree:
+def parse_tree(source: YamlSource) -> ParsedTree:
     """Parse the one document in `source`; an empty one is null. Raises `ConfigurationError`."""
     parser = _Parser(source)
     try:
-        return Tree(parser.document(), tuple(parser.duplicates))
+        return ParsedTree(parser.document(), tuple(parser.duplicates))
     except yaml.YAMLError as problem:
         raise syntax_error(problem, source) from None
 

@@ -1,7 +1,7 @@
 """Why a run or a job is where it is, as it is answered."""
 
 from tsuzuki.model.states import RunState
-from tsuzuki.services.explain import Cause, Explanation
+from tsuzuki.services.explain import Cause, Explanation, StatusReason
 from tsuzuki.web.answers import Model, SentenceText
 from tsuzuki.web.context import Context
 
@@ -32,8 +32,9 @@ def explanation_out(context: Context, found: Explanation) -> RunExplanation:
         run_id=found.run_id,
         job=found.job,
         state=found.state,
-        reasons=[
-            ReasonOut(cause=reason.cause, sentence=context.mask(reason.sentence), hint=reason.hint)
-            for reason in found.reasons
-        ],
+        reasons=[reason_out(context, reason) for reason in found.reasons],
     )
+
+
+def reason_out(context: Context, reason: StatusReason) -> ReasonOut:
+    return ReasonOut(cause=reason.cause, sentence=context.mask(reason.sentence), hint=reason.hint)

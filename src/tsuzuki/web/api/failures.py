@@ -35,10 +35,10 @@ class FailureGroupOut(Model):
     acknowledged_at: Moment | None
     acknowledged_by: str | None
     is_open: bool
+    job_names: list[str] = Field(description="Those jobs.")
 
 
 class FailureGroupDetail(FailureGroupOut):
-    job_names: list[str]
     run_ids: list[int] = Field(description="Its newest runs, at most 50.")
 
 

@@ -7,8 +7,10 @@ from pydantic import Field
 
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import Actor, ContinuationState, Outcome, Reason, RunState, Trigger
+from tsuzuki.services.explain import StatusReason
 from tsuzuki.services.runs import RunView
 from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.api.explanations import ReasonOut, reason_out
 from tsuzuki.web.context import Context
 
 MASKED = ("arguments", "result", "error")
@@ -64,6 +66,14 @@ class RunOut(Model):
     )
 
 
+class ListedRun(RunOut):
+    """A run of a list: one that waits has the reason for it."""
+
+    waits_for: ReasonOut | None = Field(
+        description="Why it waits: the first reason of its explanation. Null if it does not wait."
+    )
+
+
 class TransitionOut(Model):
     """One move of a run."""
 
@@ -92,6 +102,11 @@ class RunDetail(RunOut):
 
 def run_out(context: Context, run: Run) -> RunOut:
     return RunOut(**_values(context, run))
+
+
+def listed_out(context: Context, run: Run, reason: StatusReason | None) -> ListedRun:
+    waits_for = None if reason is None else reason_out(context, reason)
+    return ListedRun(**_values(context, run), waits_for=waits_for)
 
 
 def detail_out(context: Context, view: RunView) -> RunDetail:

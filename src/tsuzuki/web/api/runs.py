@@ -14,12 +14,21 @@ from tsuzuki.model.errors import NotPermitted
 from tsuzuki.model.job import PRIORITY_MAX, PRIORITY_MIN
 from tsuzuki.model.run import Run
 from tsuzuki.services.access.permissions import require
+from tsuzuki.services.explain import StatusReason
 from tsuzuki.services.runs import DELAY_MAX_SECONDS
 from tsuzuki.services.runs import Request as RunRequest
 from tsuzuki.web.answers import IS_NUMBER, Model, Number
 from tsuzuki.web.api.explanations import RunExplanation, explanation_out
 from tsuzuki.web.api.jobs import JobName
-from tsuzuki.web.api.run_models import RunDetail, RunOut, TransitionOut, detail_out, run_out
+from tsuzuki.web.api.run_models import (
+    ListedRun,
+    RunDetail,
+    RunOut,
+    TransitionOut,
+    detail_out,
+    listed_out,
+    run_out,
+)
 from tsuzuki.web.api.run_query import RunQuery
 from tsuzuki.web.context import Context, request_context
 from tsuzuki.web.paging import COUNT_MAX, Count, Page, SearchedRows
@@ -51,11 +60,17 @@ class Waited(Model):
 
 
 @router.get("/runs", dependencies=[requires(Right.RUNS_READ)], responses=problem_responses(404))
-def list_runs(context: Context, query: Annotated[RunQuery, Query()]) -> Page[RunOut]:
-    """List runs, the newest first."""
+def list_runs(context: Context, query: Annotated[RunQuery, Query()]) -> Page[ListedRun]:
+    """List runs, the newest first. Runs that wait have the reason."""
     runs = context.application.runs
+    reasons: dict[int, StatusReason] = {}
 
     def find(after: Any, limit: int) -> SearchedRows[Run]:
+        found = search(after, limit)
+        reasons.update(runs.waiting_reasons(found.rows))
+        return found
+
+    def search(after: Any, limit: int) -> SearchedRows[Run]:
         wanted = query.run_filter(before_id=after, limit=limit)
         if after is not None or not query.count:
             return SearchedRows(*runs.search(wanted))
@@ -69,7 +84,7 @@ def list_runs(context: Context, query: Annotated[RunQuery, Query()]) -> Page[Run
         query,
         find=find,
         position=lambda run: run.id,
-        item=lambda run: run_out(context, run),
+        item=lambda run: listed_out(context, run, reasons.get(run.id)),
         count=count,
     )
 

@@ -27,6 +27,7 @@ from tsuzuki.web.pages.words import OUTCOMES, REASONS, STATES
 from tsuzuki.web.paging import Count
 
 NONE = "\N{EN DASH}"
+SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 JUST_NOW_SECONDS = 5
 """What is no longer ago than this is told as just now."""
 _JUST_NOW = message("just now")
@@ -65,6 +66,12 @@ def moment(context: Context, value: datetime | None, schedule_zone: str | None =
         return Markup.escape(NONE)
     viewer = _viewer(context)
     return _time(value, _tooltip(viewer, value, schedule_zone), "", in_zone(value, viewer.zone))
+
+
+@pass_context
+def time_text(context: Context, value: datetime | str) -> Markup:
+    """A time that a filter holds, as `moment` tells it."""
+    return moment(context, datetime.fromisoformat(value) if isinstance(value, str) else value)
 
 
 @pass_context
@@ -145,6 +152,17 @@ def number(context: Context, value: float | None) -> str:
 def number_text(value: float, language: str) -> str:
     """A number as a language writes it."""
     return format_decimal(value, locale=language)
+
+
+@pass_context
+def size(context: Context, value: int) -> str:
+    """Bytes in the largest unit that fits, as in 10 MiB."""
+    amount, unit = float(value), SIZE_UNITS[0]
+    for larger in SIZE_UNITS[1:]:
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{number(context, round(amount, 1) if amount % 1 else int(amount))} {unit}"
 
 
 @pass_context
@@ -230,9 +248,11 @@ def utc(value: datetime) -> str:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "moment": moment,
+    "time_text": time_text,
     "ago": ago,
     "duration": duration,
     "number": number,
+    "size": size,
     "count_text": count,
     "outside": outside,
     "plain": plain,

@@ -170,7 +170,7 @@ def test_a_person_settles_a_change_whose_outcome_is_not_known(
         (view,) = decisions.settle(["1"], was_sent=was_sent)
         assert view.outcome == "posted"
         feeds_fixture.work()
-        assert "Nothing more happens" in told(feeds_fixture)
+        assert "Nothing left to do" in told(feeds_fixture)
         assert receiver.count() == (2 if was_sent else 3)
         change_article(feeds_fixture, article, "third")
         feeds_fixture.work()

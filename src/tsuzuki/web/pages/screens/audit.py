@@ -43,10 +43,11 @@ class ChangeOut(Model):
 
 
 class AuditRow(AuditOut):
-    """`href` leads to the object, where it has a page."""
+    """`href` leads to the object, where it has a page. `job` is that of a run."""
 
     changes: list[ChangeOut]
     href: str | None
+    job: str | None = None
 
 
 class AuditView(Model):
@@ -68,12 +69,25 @@ def audit_page(context: Page, query: Annotated[AuditQuery, Query()]) -> AuditVie
         count=lambda: count_of(audit.count(**filters, at_most=COUNT_MAX + 1)),
     )
     return AuditView(
-        entries=page.items,
+        entries=_with_jobs(context, page.items),
         next_cursor=page.next_cursor,
         filters=page.filters,
         count=page.count,
         object_types=audited_types(),
     )
+
+
+def _with_jobs(context: PageContext, rows: list[AuditRow]) -> list[AuditRow]:
+    if not context.principal.may(Right.RUNS_READ):
+        return rows
+    ids = {int(row.object_id) for row in rows if row.object_type == "run"}
+    names = context.application.runs.job_names(ids) if ids else {}
+    return [
+        row.model_copy(update={"job": names.get(int(row.object_id))})
+        if row.object_type == "run"
+        else row
+        for row in rows
+    ]
 
 
 def _row(context: PageContext, entry: AuditEntry) -> AuditRow:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from tsuzuki.model.access import Right
+from tsuzuki.model.job import JobSource
 from tsuzuki.model.webhook_signatures import WebhookKind
 from tsuzuki.services.webhooks import WebhookView
 from tsuzuki.web.answers import Model, Moment
@@ -30,7 +31,10 @@ class EntryOut(Model):
 
 
 class ConfigurationPage(Model):
+    """`jobs` counts those in the file now."""
+
     file: str | None
+    jobs: int
     entries: list[EntryOut]
 
 
@@ -63,12 +67,16 @@ def configuration_page(context: Page) -> ConfigurationPage:
     configuration = context.application.configuration
     return ConfigurationPage(
         file=None if configuration.file is None else str(configuration.file),
-        entries=[_entry(context, *found) for found in configuration.entries()],
+        entries=[
+            _entry(context, *found) for found in configuration.entries() if found[0] != "jobs"
+        ],
+        jobs=sum(view.source is JobSource.FILE for view in context.application.jobs.find()),
     )
 
 
 def _entry(context: PageContext, key: str, value: object, origin: str) -> EntryOut:
-    shown = value if value is None or isinstance(value, bool | int | float | list) else str(value)
+    is_plain = value is None or isinstance(value, bool | int | float | list | dict)
+    shown = value if is_plain else str(value)
     name = key.rpartition(".")[2]
     return EntryOut(key=key, value=context.mask({name: shown})[name], origin=origin)
 

@@ -32,11 +32,17 @@ UNPROCESSED = Word(message("Waiting"), "pending", "wait")
 EventId = Annotated[int, Path(ge=1, le=INTEGER_MAX)]
 
 
+class EventRow(EventOut):
+    """`runs` is how many runs it started; null for those who may not see runs."""
+
+    runs: Count | None
+
+
 class EventsView(Model):
     processed: ClassVar = PROCESSED
     unprocessed: ClassVar = UNPROCESSED
 
-    events: list[EventOut]
+    events: list[EventRow]
     next_cursor: str | None
     filters: dict[str, Any]
     count: Count | None
@@ -49,12 +55,20 @@ def events_page(context: Page, query: Annotated[EventQuery, Query()]) -> EventsV
         query.model_copy(update={"count": True}),
         find=lambda after, limit: events.find(event_type=event_type, before_id=after, limit=limit),
         position=lambda event: event.id,
-        item=lambda event: _event_out(context, event),
+        item=lambda event: _row(context, event),
         count=lambda: count_of(events.count(event_type=event_type, at_most=COUNT_MAX + 1)),
     )
     return EventsView(
         events=page.items, next_cursor=page.next_cursor, filters=page.filters, count=page.count
     )
+
+
+def _row(context: PageContext, event: Event) -> EventRow:
+    counted = None
+    if context.principal.may(Right.RUNS_READ):
+        wanted = RunFilter(event_id=event.id)
+        counted = count_of(context.application.runs.count(wanted, at_most=COUNT_MAX + 1))
+    return EventRow(**vars(_event_out(context, event)), runs=counted)
 
 
 def _event_out(context: PageContext, event: Event) -> EventOut:

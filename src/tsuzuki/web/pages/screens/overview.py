@@ -9,6 +9,7 @@ from tsuzuki.model.access import Right
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Outcome, RunState
+from tsuzuki.services.explain import Cause
 from tsuzuki.services.workers import EngineStatus
 from tsuzuki.web.answers import Model, Moment, SentenceText
 from tsuzuki.web.api.failures import FailureGroupOut, group_out
@@ -26,6 +27,7 @@ screen = Screen()
 RUNNING_SHOWN = 10
 UPCOMING_SHOWN = 10
 GROUPS_SHOWN = 5
+GROUPS_COUNTED = 100
 HANDLERS_SHOWN = 5
 LATE_AFTER = timedelta(seconds=60)
 """Due work that waits longer is told; a moment of waiting is usual."""
@@ -108,6 +110,7 @@ class UpcomingOut(Model):
     due_at: Moment
     run_id: int | None
     is_late: bool
+    cause: Cause | None
 
 
 class OverviewView(Model):
@@ -118,6 +121,7 @@ class OverviewView(Model):
     health: Health
     attention: list[Attention]
     failures: list[FailureGroupOut]
+    failing: int
     engine: EngineLine
     running: list[RunOut]
     running_count: Count
@@ -142,7 +146,7 @@ def overview_page(context: Page) -> OverviewView:
     upcoming = application.due.upcoming.find(limit=UPCOMING_SHOWN)
     oldest = next((item.due_at for item in upcoming if item.run_id and item.is_late), None)
     failures = application.failures.find(
-        since=context.viewer.now - timedelta(days=1), limit=GROUPS_SHOWN
+        since=context.viewer.now - timedelta(days=1), limit=GROUPS_COUNTED, unresolved=True
     )
     cards, broken = cards_of(context, collector_pages())
     attention = [*_attention(context, status, oldest), *_unusable(context, broken)]
@@ -152,7 +156,8 @@ def overview_page(context: Page) -> OverviewView:
     return OverviewView(
         health=_health(attention, bool(failures)),
         attention=attention,
-        failures=[group_out(context, group) for group in failures],
+        failures=[group_out(context, group) for group in failures[:GROUPS_SHOWN]],
+        failing=len(failures),
         engine=_engine(context, status, oldest),
         running=[run_out(context, run) for run in running],
         running_count=_count(context, HELD),

@@ -1,4 +1,4 @@
-"""The walks that ARCHITECTURE.md draws are the calls that really happen, in that order."""
+"""The code paths in ARCHITECTURE.md are the calls that really happen, in that order."""
 
 import re
 import sys
@@ -34,7 +34,7 @@ def stations(title: str) -> list[Station]:
 
 @contextmanager
 def traced(wanted: list[Station]) -> Iterator[list[Station]]:
-    """The calls of these functions in all threads, in the order in which they began."""
+    """Calls of these functions in all threads, in the order of their start."""
     by_code = {(str(SOURCE / file), function): (file, function) for file, function in wanted}
     calls: list[Station] = []
 
@@ -55,14 +55,14 @@ def traced(wanted: list[Station]) -> Iterator[list[Station]]:
 
 
 def missing_in_order(wanted: list[Station], calls: list[Station]) -> list[Station]:
-    """The stations that do not follow the ones before them."""
+    """Stations that were not called after the ones before them."""
     remaining = iter(calls)
     return [one for one in wanted if one not in remaining]
 
 
 @pytest.fixture
 def workspace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Workspace]:
-    """A command, a search of books and a feed, with stand-ins for the services."""
+    """A workspace with a command, a book search and a feed, and stand-ins for the services."""
     found = Workspace(tmp_path, capsys)
     with (
         StandIn(GoogleBooks(volumes(120))) as books,
@@ -94,12 +94,12 @@ jobs:
 @pytest.mark.parametrize(
     ("title", "job"),
     [
-        ("The walk of a run", "hello"),
-        ("The walk of a page", "novelties"),
-        ("The walk of an item", "bot"),
+        ("The path of a run", "hello"),
+        ("The path of a page", "novelties"),
+        ("The path of an item", "bot"),
     ],
 )
-def test_a_run_passes_the_stations_of_its_walk_in_order(
+def test_a_run_passes_the_stations_of_its_path_in_order(
     workspace: Workspace, title: str, job: str
 ) -> None:
     wanted = stations(title)
