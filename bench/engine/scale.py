@@ -1,4 +1,4 @@
-"""How far one PostgreSQL and one leader carry: many processes, many workers, one queue.
+"""Limits of one leader and one PostgreSQL server: many processes, many workers, one queue.
 
     python -m bench.engine.scale [--short] [--shapes 1x1,50x1,10x20] [--jobs 10000] [--default-settings]
         [--result bench/results/scale.json]
@@ -67,7 +67,7 @@ def lead(url: str) -> None:
 
 
 def work(url: str, workers: int, capacity: int) -> None:
-    """So many workers in this process, each an engine of its own."""
+    """Run several workers in this process, each as its own engine."""
     with ExitStack() as stack:
         for _ in range(workers):
             app = stack.enter_context(opened(url))
@@ -109,7 +109,7 @@ def server() -> Iterator[tuple[PostgresOfCheckout, Path]]:
 
 
 class Shape:
-    """So many processes with so many workers each, on a database of its own."""
+    """Number of processes and of workers in each, sharing one database."""
 
     def __init__(self, url: str, folder: Path, name: str, *, keeps_defaults: bool = False) -> None:
         self.url = url
