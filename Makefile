@@ -8,27 +8,54 @@ PYTHON ?= python3
 unexport PYTHONDONTWRITEBYTECODE
 UV := .tools/bin/uv
 BIN := .venv/bin
-STAMP := .venv/.installed
+# Exactly one of these stamps exists: for running, or for developing, which includes running.
+RUNTIME := .venv/.runtime
+DEV := .venv/.dev
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-setup: $(STAMP) ## install uv and create .venv from the hash-pinned lock
+setup: $(DEV) ## install uv and create .venv from the hash-pinned lock
+
+# A .venv for developing is kept as one.
+runtime: $(if $(wildcard $(DEV)),$(DEV),$(RUNTIME))
+
+# One `make` at a time: `make test` may be started while `make run` still installs.
+ALONE = mkdir -p .cache && exec 9>.cache/setup.lock && flock 9
 
 $(UV): requirements/uv.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Tsuzuki needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
-	@rm -rf .tools && $(PYTHON) -m venv .tools
-	@.tools/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
-	@touch $(UV)
+	@$(ALONE); if [ $(UV) -nt $< ]; then exit 0; fi; \
+	echo "Installing uv into .tools"; \
+	rm -rf .tools; $(PYTHON) -m venv .tools; \
+	.tools/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<; \
+	touch $(UV)
 
-$(STAMP): $(UV) requirements/dev.txt pyproject.toml
-	@$(UV) venv --quiet --clear --python $(PYTHON) .venv
-	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
-	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
-	@touch $(STAMP)
+# $(call install,LOCKS): makes .venv hold exactly the packages in these locks. A demo running from it is not disturbed,
+# because only packages are replaced. Without a stamp the last installation was interrupted: .venv is created anew.
+define install
+	echo "Installing $$(cat $(1) | grep -oE '^[a-z0-9.-]+==' | sort -u | wc -l) packages into .venv"; \
+	if { [ -e $(RUNTIME) ] || [ -e $(DEV) ]; } && $(BIN)/python -c ''; then rm -f $(RUNTIME) $(DEV); \
+	else $(UV) venv --quiet --clear --python $(PYTHON) .venv; fi; \
+	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes $(1); \
+	echo "Linking this checkout into .venv"; \
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .; \
+	touch $@
+endef
 
-run: setup ## start the demo in ./workspace: sandbox, engine and web page
+$(RUNTIME): $(UV) requirements/runtime.txt requirements/build.txt pyproject.toml
+	@$(ALONE); if [ -e $(DEV) ]; then exit 0; fi; \
+	$(call install,requirements/runtime.txt requirements/build.txt)
+
+$(DEV): $(UV) requirements/dev.txt pyproject.toml
+	@$(ALONE); $(call install,requirements/dev.txt)
+
+run: runtime ## start the demo in ./workspace: sandbox, engine and web page
 	@exec $(BIN)/tsuzuki demo workspace
+
+dist: runtime ## build the wheel and the source distribution into ./dist
+	@rm -f dist/tsuzuki-*
+	@$(BIN)/hatchling build --directory dist
 
 lint: setup ## check formatting, ruff, mypy and import contracts
 	@$(BIN)/ruff format --check --quiet .
@@ -133,9 +160,10 @@ lock: $(UV) ## refresh the hash-pinned locks
 	@echo uv | $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate - -o requirements/uv.txt --upgrade
 	@$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml -o requirements/runtime.txt --upgrade
 	@$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --all-extras --group dev -c requirements/runtime.txt pyproject.toml -o requirements/dev.txt --upgrade
-	@for peer in requirements/build.in requirements/deploy.in requirements/bench/*.in; do $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 $$peer -o $${peer%.in}.txt --upgrade; done
+	@$(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 -c requirements/runtime.txt requirements/build.in -o requirements/build.txt --upgrade
+	@for peer in requirements/deploy.in requirements/bench/*.in; do $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 $$peer -o $${peer%.in}.txt --upgrade; done
 
 clean: ## remove everything created by make, except your workspace
 	@rm -rf .venv .tools bench/.peers .mypy_cache .pytest_cache .ruff_cache .hypothesis dist site
 
-.PHONY: help setup run lint format test test-fast test-full test-changed mutants soak reference docs check-ctags bench bench-report bench-engine bench-scale bench-commits bench-books bench-feeds bench-codeindex bench-web bench-cli openapi picture lock clean
+.PHONY: help setup runtime run dist lint format test test-fast test-full test-changed mutants soak reference docs check-ctags bench bench-report bench-engine bench-scale bench-commits bench-books bench-feeds bench-codeindex bench-web bench-cli openapi picture lock clean

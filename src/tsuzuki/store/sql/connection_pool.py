@@ -192,6 +192,15 @@ class ConnectionPool(Pool):
             self._unbounded += may_open and use is ConnectionUse.UNBOUNDED
         return may_open
 
+    def reserve(self) -> bool:
+        """Reserve a place for a connection that another process opens for unbounded use; false if there is none."""
+        return self._may_open(ConnectionUse.UNBOUNDED)
+
+    def release(self) -> None:
+        """Give a reserved place back."""
+        with self._changed:
+            self._free_place(ConnectionUse.UNBOUNDED)
+
     def _opened(self, use: ConnectionUse) -> ConnectionPoolEntry:
         generation, now = self._generation, self.clock.monotonic()
         try:

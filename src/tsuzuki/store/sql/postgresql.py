@@ -204,6 +204,17 @@ def name_sessions(engine: Engine, name: str) -> None:
     event.listen(engine, "do_connect", set_name)
 
 
+_END_SESSIONS = sqlalchemy.text(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE application_name = :name AND usename = current_user"
+)
+
+
+def end_sessions(connection: Connection, name: str) -> None:
+    """End the sessions of our user that were given this name, also behind a pooler, where a pid says nothing."""
+    connection.execute(_END_SESSIONS, {"name": f"{PROGRAM} {name}"})
+
+
 def _known_parameters() -> list[str]:
     """Those of this libpq."""
     from psycopg.pq import Conninfo  # noqa: PLC0415 -- an extra; the engine has just loaded it
