@@ -95,7 +95,8 @@ def forked(act: Callable[[], None]) -> psutil.Process:
 @contextmanager
 def server() -> Iterator[tuple[PostgresOfCheckout, Path]]:
     """A PostgreSQL that takes the connections of all of them, else with its default settings; and its folder."""
-    with temporary_folder("tsuzuki-scale-") as folder:
+    with temporary_folder("tsuzuki-scale-") as name:
+        folder = Path(name)
         started = start_server(folder)
         with psycopg.connect(started.get_uri(), autocommit=True) as connection:
             connection.execute(f"ALTER SYSTEM SET max_connections = {CONNECTIONS}")
@@ -103,7 +104,7 @@ def server() -> Iterator[tuple[PostgresOfCheckout, Path]]:
         pgexec("pg_ctl", words, bin_path=Path(started.bin_path), user=started.system_user)
         started.ensure_postgres_running()
         try:
-            yield started, Path(folder)
+            yield started, folder
         finally:
             started.cleanup()
 
