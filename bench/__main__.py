@@ -1,4 +1,4 @@
-"""Every benchmark, one after the other, then the report: the engine, each installed collector that has one, the hosts.
+"""Run every benchmark in turn (engine, installed collectors, hosts), then write the report.
 
     python -m bench [--short] [--only NAME]
 

@@ -1,4 +1,4 @@
-"""How long commands that only look take, beside a bare Python.
+"""Duration of read-only commands compared with a bare Python process.
 
     python -m bench.cli [--rounds 10]
 

@@ -86,7 +86,7 @@ class Ratio:
 
 
 def ratios_of(benchmark: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[Ratio]:
-    """Those that a benchmark computed. Of many that are held against one bound, the worst."""
+    """Ratios computed by a benchmark; of several against one bound, the worst."""
     worst: dict[tuple[str, str], Ratio] = {}
     for row in rows:
         for key, value in row.items():
@@ -169,7 +169,7 @@ def _told(machine: Mapping[str, str]) -> str:
 
 
 def bars(ratios: Sequence[Ratio]) -> list[Bar]:
-    """Those that matter, in the order of `PICTURED`."""
+    """Bars for the chart, in the order of `PICTURED`."""
     return [
         Bar(
             group=f"{one.benchmark}: {one.measure}, {one.figure.replace('_', ' ')}",

@@ -16,7 +16,7 @@ DECADES_MIN = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """`times` as good as the other; 1 is equal. `is_bound`: the other does less, as a lower bound."""
+    """One bar: `times` as good as the other, 1 if equal. `is_bound`: the other is a lower bound that does less."""
 
     group: str
     label: str

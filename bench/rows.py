@@ -1,4 +1,4 @@
-"""What the benchmarks share: folders, rows of figures, and the JSON file with rows and machine that each writes."""
+"""Shared by all benchmarks: folders, rows of figures, and the JSON file with rows and machine."""
 
 import argparse
 import json
@@ -29,12 +29,12 @@ def temporary_folder(prefix: str) -> Iterator[str]:
 
 
 def medians(figures: Sequence[Row], keys: Iterable[str] | None = None) -> dict[str, Any]:
-    """Of each figure over the rounds."""
+    """Median of each figure over the rounds."""
     return {key: statistics.median(one[key] for one in figures) for key in keys or figures[0]}
 
 
 def machine(**more: str) -> dict[str, str]:
-    """Where and with what the figures were made."""
+    """Machine and versions the figures were measured with."""
     return {
         "processor": _processor(),
         "cores": str(os.cpu_count()),

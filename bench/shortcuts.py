@@ -1,4 +1,4 @@
-"""What the ways around a library's ordinary way buy, each with and without it in one run.
+"""Gain of each optimization that bypasses a library, measured with and without it in one run.
 
     python -m bench.shortcuts [--rounds 7]
 

@@ -50,7 +50,7 @@ def test_modules(changed: Iterable[Path], users: Users) -> list[Path]:
 
 
 def _entries(path: Path) -> Iterator[Path]:
-    """Where the search begins for a changed file: there, and at the tests that have its name."""
+    """Modules where the search starts for a changed file: the file itself and the tests named after it."""
     yield from sorted((ROOT / "tests").rglob(f"test_{path.stem}*.py"))
     if path.suffix == ".py":
         yield path

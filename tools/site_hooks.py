@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: the navigation, the pages from outside `docs/`, and links that lead out of it.
+"""mkdocs hooks: navigation, pages from outside `docs/`, and links that leave it.
 
 A new page in a folder of `docs/` is in the navigation by itself. A link to a file that the site does not have
 becomes the path of that file: the site is read without the repository.
@@ -75,7 +75,7 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
 
 
 def _section(title: str) -> dict[str, list[str]]:
-    """The pages of a folder: those that its README lists, in that order, then the others."""
+    """Pages of a folder: first those in its README, in that order, then all others."""
     folder = ROOT / DOCS / SECTIONS[title]
     names = [path.name for path in sorted(folder.glob("*.md"))]
     first = folder / "README.md"
@@ -86,7 +86,7 @@ def _section(title: str) -> dict[str, list[str]]:
 
 
 def _place_of(path: str) -> str | None:
-    """Where the site has a file of the repository; a folder stands for its README."""
+    """Path of a repository file in the site; a folder means its README."""
     if (ROOT / path).is_dir():
         path = f"{path}/README.md"
     if path in OUTSIDE:

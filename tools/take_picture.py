@@ -56,13 +56,13 @@ def demo_url() -> Iterator[str]:
 
 
 def is_alive(url: str) -> bool:
-    """Whether the retry of the report has succeeded while the books are collected."""
+    """Whether the report's retry has succeeded while a long run is in progress."""
     with urlopen(f"{url}/api/v1/runs?limit=100") as answer:  # noqa: S310 -- our own server
         runs = {(run["job_name"], run["state"]) for run in json.load(answer)["items"]}
     return runs >= {
         ("nightly-report", "SUCCEEDED"),
         ("commits", "SUCCEEDED"),
-        ("new-books", "RUNNING"),
+        ("make-thumbnails", "RUNNING"),
     }
 
 

@@ -1,1 +1,1 @@
-"""Benchmark of books: our collection beside a bare loop that does the same work, and beside dlt."""
+"""Book collection benchmark: our collector compared with a bare loop and with dlt."""

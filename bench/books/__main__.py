@@ -61,7 +61,7 @@ def measured(command: list[str], items: int = ITEMS) -> dict[str, float]:
 
 
 def killed_after(pages_of: int, pages: int) -> dict[str, int]:
-    """How many pages are requested again, and how many for the first time, after a run is killed midway."""
+    """Number of pages requested again, and for the first time, after a run is killed midway."""
     with page_server(pages_of * PAGE) as (url, asked), folder() as place:
         words = [sys.executable, "-m", "bench.books.ours", url, place]
         first = subprocess.Popen(words, stdout=subprocess.DEVNULL)

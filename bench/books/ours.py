@@ -1,4 +1,4 @@
-"""The same work as a run of a books job: engine, fence, quota, log and progress included.
+"""Book collection as a run of a books job, including engine, fence, quota, log and progress.
 
 python -m bench.books.ours <base url> <folder>      prints seconds and peak memory
 """

@@ -1,4 +1,4 @@
-"""The same work with dlt, which is installed on demand into its own environment.
+"""Book collection with dlt, installed on demand into its own environment.
 
 <python with dlt> peer.py <base url> <folder>      prints seconds and peak memory
 """

@@ -1,4 +1,4 @@
-"""The code index beside universal-ctags, code-index-mcp and `git status`; its memory, lookups and answers.
+"""Code index benchmark: comparison with universal-ctags, code-index-mcp and `git status`; memory, lookups, answers.
 
     python -m bench.codeindex [--tree PATH] [--rounds 3] [--files 100000] [--symbols 1000000]
                               [--only cold] [--result bench/results/codeindex.json]

@@ -71,7 +71,7 @@ def build(root: str, folder: str) -> dict[str, Any]:
 
 
 def definitions(root: str, folder: str) -> dict[str, Any]:
-    """The same without the references: the workers leave out the patterns that find only those."""
+    """Build definitions only: the workers skip the patterns that find references."""
     parse_pool._PROGRAM = (  # noqa: SLF001 -- other workers for this process alone
         "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
         "from bench.codeindex.definitions_worker import main; main()"
@@ -149,7 +149,7 @@ def _times_ms(name: str, act: Callable[[], object], times: int) -> dict[str, flo
 
 
 def answer_times(root: str, folder: str) -> dict[str, Any]:
-    """How long it takes to be given an id, and to be told how a build goes while it runs."""
+    """Time until a build returns its ID, and until its status is returned during the build."""
     asking, starting = builds_in(folder), builds_in(folder)
     start_seconds = timed(lambda: starting.start(Path(root)))
     status_seconds = []

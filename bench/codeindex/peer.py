@@ -1,4 +1,4 @@
-"""The same tree with code-index-mcp, by its own builder. Run by the interpreter that has it.
+"""Index the tree with code-index-mcp's own builder, using the interpreter it is installed in.
 
 <python with code-index-mcp> peer.py <root> <database>
 """

@@ -1,4 +1,4 @@
-"""References to random definitions beside those of a language server, or beside the identifiers of the text.
+"""References to random definitions compared with a language server, or with the identifiers in the text.
 
     python -m bench.codeindex.recall TREE --language go --server gopls [--server-tree PATH] [--details]
     python -m bench.codeindex.recall TREE --language rust

@@ -62,7 +62,7 @@ def reference_times(root: Path, folder: Path) -> dict[str, Any]:
 
 
 def _mentions(root: Path) -> dict[str, list[str]]:
-    """By word, the Python files of the tree that have it: found without the index, which is judged by them."""
+    """Python files that contain each word, found without the index in order to judge it."""
     found: dict[str, list[str]] = {}
     for path in sorted(root.rglob("*.py")):
         if ".git" not in path.parts:

@@ -1,4 +1,4 @@
-"""Where the words of Rust and Java stand in the text, without comments and strings, found without a parser."""
+"""Places of words in Rust and Java source outside comments and strings, found without a parser."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ SUFFIXES = {"rust": ".rs", "java": ".java"}
 
 
 def places_of_words(root: Path, language: str, names: frozenset[str]) -> dict[str, set[Place]]:
-    """By name, every place in the files of the language."""
+    """Places of each name in the files of the language."""
     found: dict[str, set[Place]] = {}
     for file in sorted(root.rglob(f"*{SUFFIXES[language]}")):
         path = file.relative_to(root).as_posix()

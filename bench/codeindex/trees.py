@@ -34,7 +34,7 @@ def django() -> Path:
 
 
 def copy_of(tree: Path) -> Path:
-    """What git would list of a tree, as a repository of its own: the tree itself is not touched."""
+    """Copy the files git would list into a new repository, leaving the tree untouched."""
     place = CACHE / f"copy-{tree.resolve().name}"
     shutil.rmtree(place, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:

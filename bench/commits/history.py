@@ -12,7 +12,7 @@ MERGE_EVERY = 25
 
 
 def make(folder: Path, commits: int, *, seed: int = 7) -> None:
-    """A bare repository with so many commits on `main`, some of them merges."""
+    """Create a bare repository with `commits` commits on `main`, some of them merges."""
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(folder)], check=True)
     with subprocess.Popen(
         ["git", "-C", str(folder), "fast-import", "--quiet", "--done"], stdin=subprocess.PIPE

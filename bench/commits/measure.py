@@ -1,4 +1,4 @@
-"""Collections beside their lower bounds: git itself, a server's responses, the size of the table.
+"""Commit collection compared with its lower bounds: git itself, server responses, table size.
 
     python -m bench.commits.measure [--commits 30000] [--rounds 3] [--pydriller]
 

@@ -1,1 +1,1 @@
-"""Benchmark of the engine, beside peers and a floor measured in the same run."""
+"""Engine benchmark, with peers and a lower bound measured in the same run."""

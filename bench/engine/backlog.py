@@ -101,7 +101,7 @@ def _processor_percent(url: str, seconds: float) -> float:
 
 
 def _processor_seconds(url: str) -> float:
-    """Of this process and of its connections to PostgreSQL."""
+    """Processor time of this process and its PostgreSQL connections."""
     pids = [psutil.Process().pid]
     if not url.startswith("sqlite"):
         with psycopg.connect(url) as connection:

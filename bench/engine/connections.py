@@ -1,4 +1,4 @@
-"""How many connections idle processes hold on a PostgreSQL server."""
+"""Number of PostgreSQL connections held by idle processes."""
 
 import time
 
@@ -13,7 +13,7 @@ LOOK_SECONDS = 1.0
 
 
 def hold_connections(order: Order) -> Figures:
-    """Of one process that leads and works and seven that work: the most at any look, and the mean per process."""
+    """Connections of one process that leads and works and seven that work: maximum, and mean per process."""
     with client(order.url):
         pass  # the tables are made, and its own connections are closed
     with psycopg.connect(order.url, autocommit=True) as connection, processes(order.url) as started:

@@ -1,4 +1,4 @@
-"""Thousands of jobs: defining them, applying a file of them, switching one of them off, and an idle leader beside them.
+"""Thousands of jobs: define them, apply a file, disable one, and measure an idle leader.
 
 A command is a process of its own, from its start to its end, as a person runs it. Seconds are given with those of the
 processor, which a busy machine affects less.
@@ -62,7 +62,7 @@ def _job(number: int) -> str:
 
 
 def define(order: Order) -> Figures:
-    """By the library, from the first definition to the commit."""
+    """Define jobs with the library, measured from the first definition to the commit."""
     with Tsuzuki(order.url, environ={}, cwd=Path("/")) as app:
         with app.transaction():
             pass  # the tables are made
@@ -92,14 +92,14 @@ def apply_again(order: Order) -> Figures:
 
 
 def disable_one(order: Order) -> Figures:
-    """It is changed in the file, and the file is applied."""
+    """Disable one job in the file and apply it."""
     with _workspace(order) as workspace:
         workspace.run("job", "apply")
         return _seconds(lambda: workspace.run("job", "disable", f"job-{order.jobs // 2}"))
 
 
 def stay_idle(order: Order) -> Figures:
-    """A leader with so many scheduled jobs, of which none is due."""
+    """Measure a leader with scheduled jobs of which none is due."""
     with client(order.url) as app:
         for start in range(0, order.jobs, DEFINED_AT_ONCE):
             names = range(start, min(start + DEFINED_AT_ONCE, order.jobs))

@@ -102,7 +102,7 @@ def drain_commands(order: Order, capacity: int) -> Figures:
 
 
 def start_commands_due_at_once(order: Order) -> Figures:
-    """How late a command starts of many that are due at the same moment, at default capacity."""
+    """Delay of each command when many are due at the same time, with default capacity."""
     with opened(order) as app:
         app.define("true", command=["true"], concurrency_policy="allow")
         with app.running():

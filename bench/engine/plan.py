@@ -1,4 +1,4 @@
-"""What is measured, with which peers and how many jobs: the whole benchmark as data.
+"""The benchmark plan as data: measures, peers and numbers of jobs.
 
 Ratios of a measure are to the first of our own lines.
 """

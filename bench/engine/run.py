@@ -32,7 +32,7 @@ TIMEOUT_SHORT_SECONDS = 60
 
 @dataclass(frozen=True, kw_only=True)
 class Extent:
-    """How much of the plan is run. `jobs` replaces all numbers of the plan, for a smoke test."""
+    """Extent of a benchmark run. `jobs` replaces all numbers in the plan, for a smoke test."""
 
     short: bool
     only: str

@@ -1,4 +1,4 @@
-"""How far one PostgreSQL and one leader carry: many processes, many workers, one queue.
+"""Limits of one leader and one PostgreSQL server: many processes, many workers, one queue.
 
     python -m bench.engine.scale [--short] [--shapes 1x1,50x1,10x20] [--jobs 10000] [--default-settings]
         [--result bench/results/scale.json]
@@ -67,7 +67,7 @@ def lead(url: str) -> None:
 
 
 def work(url: str, workers: int, capacity: int) -> None:
-    """So many workers in this process, each an engine of its own."""
+    """Run several workers in this process, each as its own engine."""
     with ExitStack() as stack:
         for _ in range(workers):
             app = stack.enter_context(opened(url))
@@ -95,7 +95,8 @@ def forked(act: Callable[[], None]) -> psutil.Process:
 @contextmanager
 def server() -> Iterator[tuple[PostgresOfCheckout, Path]]:
     """A PostgreSQL that takes the connections of all of them, else with its default settings; and its folder."""
-    with temporary_folder("tsuzuki-scale-") as folder:
+    with temporary_folder("tsuzuki-scale-") as name:
+        folder = Path(name)
         started = start_server(folder)
         with psycopg.connect(started.get_uri(), autocommit=True) as connection:
             connection.execute(f"ALTER SYSTEM SET max_connections = {CONNECTIONS}")
@@ -103,13 +104,13 @@ def server() -> Iterator[tuple[PostgresOfCheckout, Path]]:
         pgexec("pg_ctl", words, bin_path=Path(started.bin_path), user=started.system_user)
         started.ensure_postgres_running()
         try:
-            yield started, Path(folder)
+            yield started, folder
         finally:
             started.cleanup()
 
 
 class Shape:
-    """So many processes with so many workers each, on a database of its own."""
+    """Number of processes and of workers in each, sharing one database."""
 
     def __init__(self, url: str, folder: Path, name: str, *, keeps_defaults: bool = False) -> None:
         self.url = url

@@ -36,7 +36,7 @@ class Row:
 
 
 def cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """Rows to print: the measure only where it changes, the ratio to our first line of it."""
+    """Rows to print: the measure only where it changes, and the ratio to our first line of that measure."""
     ours: dict[str, Row] = {}
     lines = []
     measure = ""

@@ -1,4 +1,4 @@
-"""How long the leader holds SQLite's write lock, by duty, under a backlog.
+"""Time the leader holds SQLite's write lock per duty, with a backlog.
 
     python -m bench.engine.write_lock [--runs N]
 

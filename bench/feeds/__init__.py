@@ -1,1 +1,1 @@
-"""Benchmark of feeds: a run beside a bare loop of the same calls, memory, and the choice of the next item."""
+"""Feeds benchmark: a run compared with a bare loop, memory, and selection of the next item."""

@@ -1,4 +1,4 @@
-"""Feeds beside bare loops of the same calls; the memory of a large feed; the choice of the next item.
+"""Feeds compared with bare loops of the same calls; memory for a large feed; selection of the next item.
 
     python -m bench.feeds [--rounds 3] [--items 1000] [--feeds 500] [--large 10000] [--processed 1000000]
                           [--only items] [--result bench/results/feeds.json]

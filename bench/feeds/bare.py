@@ -45,7 +45,7 @@ SUMMARY = {
 
 
 class Loop:
-    """One item after the other."""
+    """Bare loop that processes one item after another."""
 
     def __init__(self, site: str, gemini: str, mastodon: str, database: sqlite3.Connection) -> None:
         self._feed = site + FEED_PATH

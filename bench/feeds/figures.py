@@ -1,4 +1,4 @@
-"""What a measured process prints: one line of JSON, with its peak memory and its processor time."""
+"""Output of a measured process: one line of JSON with peak memory and processor time."""
 
 import json
 import resource
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def processor_seconds() -> float:
-    """Of this process and of those it started and waited for."""
+    """Processor time of this process and of the children it waited for."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in used)
 

@@ -1,4 +1,4 @@
-"""The same work as runs of a feeds job: engine, fence, budgets, outbox, log and progress included.
+"""Feed processing as runs of a feeds job, including engine, fence, budgets, outbox, log and progress.
 
 python -m bench.feeds.ours items <site> <gemini> <mastodon> <count> <folder>
 python -m bench.feeds.ours unchanged <site> <count> <threads> <folder>
@@ -53,7 +53,7 @@ def working(folder: str, *, section: dict[str, Any], job: dict[str, Any]) -> Ite
 
 
 def run(application: Application, **arguments: Any) -> tuple[dict[str, float], dict[str, Any]]:
-    """What a run took, and its result."""
+    """Duration and result of a run."""
     started, used = datetime.now(UTC), processor_seconds()
     run_id = application.runs.submit(Request(job=JOB, arguments=arguments)).run_id
     while not (ended := application.runs.get(run_id).run).state.is_final:
@@ -65,7 +65,7 @@ def run(application: Application, **arguments: Any) -> tuple[dict[str, float], d
 
 
 def variable(text: str) -> str:
-    """As a secret may stand in the file."""
+    """Reference to an environment variable, as secrets are written in the file."""
     return f"${{NOT_SET:-{text}}}"
 
 

@@ -33,7 +33,7 @@ def text(number: int) -> str:
 
 
 def site_of_articles(count: int) -> FeedSite:
-    """One feed with so many articles."""
+    """Serve one feed with `count` articles."""
     site = FeedSite()
     articles = [
         Article(title=f"Report {number} of the office", text=text(number), summary="A report.")
@@ -44,7 +44,7 @@ def site_of_articles(count: int) -> FeedSite:
 
 
 def site_of_feeds(count: int) -> FeedSite:
-    """So many feeds, of ten articles each."""
+    """Serve `count` feeds of ten articles each."""
     site = FeedSite()
     for feed in range(count):
         articles = [Article(title=f"Report {feed}.{number}", text="News.") for number in range(10)]

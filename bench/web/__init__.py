@@ -1,1 +1,1 @@
-"""Measures the HTTP API: how fast lists and counts answer beside many runs, and how fast runs are started."""
+"""HTTP API benchmark: lists and counts with many stored runs, and starting runs."""

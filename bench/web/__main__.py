@@ -1,4 +1,4 @@
-"""Lists and counts beside many runs, and runs started over HTTP, on SQLite or PostgreSQL.
+"""Lists and counts with many stored runs, and runs started over HTTP, on SQLite or PostgreSQL.
 
     python -m bench.web [--database sqlite] [--runs 1000000] [--rounds 20] [--drain 500] [--only lists]
                         [--named WORDS] [--folder FOLDER] [--result bench/results/web.json]
@@ -30,7 +30,7 @@ MEASURES = ("lists", "pages", "live", "log", "submit", "streams")
 
 @contextmanager
 def filled(name: str, runs: int, folder: Path | None) -> Iterator[str]:
-    """The URL of a database with so many runs."""
+    """URL of a database with `runs` runs."""
     if folder is not None and name == "sqlite":
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"runs-{runs}.db"
@@ -105,7 +105,7 @@ def show(found: dict[str, Any]) -> None:
 
 
 def rows(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What was found, row by row, with its ratios."""
+    """Result rows with their ratios."""
     beside = f"beside {found['runs']} runs, {found['database']}"
     for kind, bound in (("lists", lists.BOUND_MS), ("pages", pages.BOUND_MS)):
         for name, figures in found.get(kind, {}).items():

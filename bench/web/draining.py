@@ -1,4 +1,4 @@
-"""An engine that drains beside what is measured, in a process of its own.
+"""An engine that drains runs in its own process during a measurement.
 
     python -m bench.web.draining URL RUNS_PER_SECOND
 

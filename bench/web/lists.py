@@ -1,4 +1,4 @@
-"""How long each list, count and overview takes to answer, over HTTP, beside an engine that drains."""
+"""Response time of each list, count and overview over HTTP while an engine drains runs."""
 
 import statistics
 import sys

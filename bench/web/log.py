@@ -1,4 +1,4 @@
-"""A log of a million lines on the page of its run: its end, a line in the middle, and a search over all of it."""
+"""A log of a million lines on the page of its run: opening the end, the middle, and searching all of it."""
 
 import http.client
 from typing import Any

@@ -1,4 +1,4 @@
-"""How long each page takes to answer, and what viewers of live pages cost the server.
+"""Response time of each page, and the server's cost for viewers of live pages.
 
 Every page that has an address of its own is measured, so a new screen is measured with the others, with what a first
 visit loads. Live viewers ask for the content of a page whenever they heard of a change: here all of them, every two
@@ -42,7 +42,7 @@ EXAMPLES = (
 
 
 def addresses() -> list[str]:
-    """Of every page that needs no choice before."""
+    """Addresses of all pages that need no prior selection."""
     found = {
         route.path
         for router in screens.routers()
@@ -97,7 +97,7 @@ def _p95(values: Sequence[float]) -> float:
 
 
 def _weight(connection: http.client.HTTPConnection, path: str) -> dict[str, Any]:
-    """What a first visit loads: the page, its files, and the stream that a live page opens."""
+    """Bytes loaded by a first visit: the page, its files, and the stream of a live page."""
     content = _get(connection, path, {}) or b""
     files = sorted(set(re.findall(r'(?:src|href)="(/static/[^"#]+)"', content.decode())))
     sizes = [len(_get(connection, one) or b"") for one in (path, *files)]
@@ -123,7 +123,7 @@ def _of_threads(pid: int) -> int:
 
 
 def live_viewers(url: str, *, viewers: int = 200) -> dict[str, Any]:
-    """Processor time of the server as a part of one core, while so many viewers follow the list of runs."""
+    """Processor time of the server, as a share of one core, while viewers follow the list of runs."""
     with server(url) as port:
         process = listening(port)
         stop = threading.Event()
@@ -171,7 +171,7 @@ def processor_seconds(process: psutil.Process) -> float:
 def _get(
     connection: http.client.HTTPConnection, path: str, headers: dict[str, str] | None = None
 ) -> bytes | None:
-    """What is answered; None if the page asks for something first."""
+    """The response, or None if the page requires a prior selection."""
     connection.request(
         "GET", path, headers={"Accept-Encoding": "gzip"} if headers is None else headers
     )

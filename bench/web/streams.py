@@ -1,4 +1,4 @@
-"""What 200 open streams cost the server: its processor time, as a share of one core.
+"""Processor time of a server with 200 open streams, as a share of one core.
 
     python -m bench.web.streams [--streams 200] [--seconds 15] [--database-url URL]
 
@@ -34,7 +34,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def processor_seconds(pid: int) -> float:
-    """What a process has used so far (Linux)."""
+    """Processor time a process has used so far (Linux)."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
@@ -61,7 +61,7 @@ def server(folder: Path, database_url: str) -> Iterator[tuple[int, str]]:
 
 
 class Reader:
-    """One stream, and how many moves it was told."""
+    """Reader of one stream that counts the state changes it received."""
 
     def __init__(self) -> None:
         self.moves = 0
@@ -82,7 +82,7 @@ class Reader:
 
 
 async def move(application: Application, rate: int, seconds: float) -> int:
-    """Cancel runs, so many in a second; how many in all."""
+    """Cancel runs at a fixed rate; return the total number."""
     moved = 0
     for second in range(int(seconds)):
         end = monotonic() + 1

@@ -1,4 +1,4 @@
-"""Runs started a second by 16 clients: over HTTP, and beside it by the library's own submit.
+"""Runs started per second by 16 clients over HTTP, compared with the library's submit.
 
 All ways are measured in turn on the same database and server, each in processes of their own, so what else the
 machine does touches all of them; a ratio is the median of those of the rounds. What is counted is stored.
@@ -61,7 +61,7 @@ def _median(found: list[dict[str, Figures]], way: str, figure: str) -> float:
 
 
 def _ratio(found: list[dict[str, Figures]], way: str) -> float:
-    """Of the rates, round by round."""
+    """Ratio of the rates in each round."""
     rates = [figures[way]["per_second"] / figures["library"]["per_second"] for figures in found]
     return round(statistics.median(rates), 2)
 

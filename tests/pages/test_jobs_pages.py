@@ -37,6 +37,7 @@ def made(site: Served) -> str:
         "/jobs/nightly-report",
         "/jobs/made-here",
         "/jobs/made-here/edit",
+        "/jobs/nightly-report/schedule",
     ],
 )
 def test_each_page_of_jobs_is_held_to_the_rules(layouts: Layouts, made: str, path: str) -> None:
@@ -242,3 +243,49 @@ def test_the_file_is_applied_after_a_look_at_what_changes(fixed: Served) -> None
     finally:
         file.write_text(before, encoding="utf-8")
     assert send(client, "/jobs/-/apply").status == 303
+
+
+def test_the_schedule_of_a_job_in_the_file_is_changed_there_and_comments_stay(
+    person: Visitor, site: Served
+) -> None:
+    file = site.application.jobs.require_file()
+    file.write_text(
+        file.read_text().replace("schedule: every 1h", "schedule: every 1h  # not less")
+    )
+    page = person.open("/jobs/nightly-report")
+    page.get_by_role("link", name="Change schedule …").click()
+    dialog = page.get_by_role("dialog", name="Confirm")
+    field = dialog.get_by_role("textbox", name="Schedule")
+    expect(field).to_have_value("every 1h")
+    check_page(page)
+    field.fill("daily at 02:30")
+    dialog.get_by_role("button", name="Preview").click()
+    expect(page.locator(".next-times li")).to_have_count(5)
+    assert "every 1h" in file.read_text()
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#job-next")).to_contain_text("02:30")
+    assert "schedule: daily at 02:30  # not less" in file.read_text()
+
+
+def test_a_schedule_that_another_person_changed_is_not_overwritten(
+    person: Visitor, site: Served
+) -> None:
+    page = person.open("/jobs/nightly-report/schedule")
+    site.application.jobs.update("nightly-report", {"schedule": "every 2h"})
+    page.get_by_role("textbox", name="Schedule").fill("every 3h")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    assert "every 2h" in site.application.jobs.require_file().read_text()
+    expect(page.get_by_role("textbox", name="Schedule")).to_have_value("every 3h")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#job-next")).to_contain_text("every 3 hours")
+    person.faults.clear()  # the browser reports the 412
+
+
+def test_a_schedule_that_cannot_be_read_is_refused_with_what_was_typed(person: Visitor) -> None:
+    page = person.open("/jobs/nightly-report/schedule")
+    page.get_by_role("textbox", name="Schedule").fill("every blue moon")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Schedule")).to_have_value("every blue moon")
+    person.faults.clear()  # the browser reports the refusal

@@ -316,3 +316,28 @@ def test_a_skipped_run_names_the_run_that_was_in_its_way(person: Visitor, site: 
     expect(page.locator("#log")).to_be_hidden()
     page.locator("#skipped").get_by_role("link", name=f"Run {run.blocked_by}").click()
     expect(page).to_have_url(re.compile(rf"/runs/{run.blocked_by}$"))
+
+
+def test_runs_are_listed_between_two_times_on_the_clock_of_the_reader(
+    chromium: Browser, site: Served
+) -> None:
+    with visitor(chromium, site.client.url, zone="Asia/Tokyo") as person:
+        page = person.open("/runs")
+        page.locator(".filters summary").click()
+        page.get_by_label("From", exact=True).fill("2026-01-02T03:00")
+        page.get_by_label("Until", exact=True).fill("2026-01-02T04:00")
+        page.get_by_role("button", name="Apply").click()
+        expect(page).to_have_url(re.compile(r"created_from=2026-01-01T18%3A00%3A00"))
+        expect(page.locator(".chips")).to_contain_text("2026-01-02 03:00:00 JST")
+        expect(page.locator(".empty")).to_contain_text("No run matches")
+        page.locator(".filters summary").click()
+        expect(page.get_by_label("Until", exact=True)).to_have_value("2026-01-02T04:00")
+        twin = check_twin(person, "/runs?since=2026-01-02T03:00")
+        assert twin["filters"]["created_from"].startswith("2026-01-01T18:00:00")
+
+
+def test_a_waiting_run_says_why_in_the_list(person: Visitor, site: Served) -> None:
+    run_id = new_run(site)
+    row = person.open("/runs").locator(f"#run-{run_id} .c-happened")
+    expect(row).not_to_contain_text("by hand")
+    expect(row.locator("[title]")).to_have_attribute("title", re.compile(r"\w+ \w+"))

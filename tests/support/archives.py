@@ -20,7 +20,7 @@ def extract(archive: tarfile.TarFile, folder: Path) -> None:
 
 
 def _paths_of(member: tarfile.TarInfo, inside: Path) -> list[Path]:
-    """Where the member is written, and where it leads if it is a link."""
+    """Target path of an archive member, and the link's target if it is a link."""
     place = inside / member.name
     if member.issym():
         return [place, place.parent / member.linkname]

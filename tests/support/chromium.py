@@ -70,7 +70,7 @@ def browser() -> Iterator[Browser]:
 
 
 class OneChromium:
-    """The browser of a test process, which starts once and is lent to one module after the other.
+    """The browser of a test process: started once and lent to each module in turn.
 
     Playwright's event loop counts as running in this thread, even while it waits for the next call. Tests of other
     modules run event loops of their own, so it counts as such only while the browser is lent.

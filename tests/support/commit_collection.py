@@ -93,7 +93,7 @@ class Collecting:
         )
 
     def remote(self, remote_id: int, path: str, *branches: str) -> int:
-        """The same for a project of the configured GitLab."""
+        """Add a project on the configured GitLab as a target."""
         return self._project(
             NewProject(
                 kind=ProjectKind.GITLAB,

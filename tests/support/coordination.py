@@ -18,7 +18,7 @@ LONG_SECONDS = 60.0
 
 
 def is_heard(coordination: Coordination) -> bool:
-    """Whether a heartbeat is stored and read back."""
+    """Whether a stored heartbeat can be read back."""
     coordination.heartbeat("w-1", ttl_seconds=LONG_SECONDS)
     return coordination.live_workers(["w-1"]) == {"w-1"}
 

@@ -104,7 +104,7 @@ class Daemon:
         )
 
     def count(self, event: str) -> int:
-        """How many events of that name it wrote so far."""
+        """Number of log events with this name so far."""
         return sum(one.get("event") == event for one in self.events)
 
     @property
@@ -192,7 +192,7 @@ class Daemons:
         return daemons
 
     def are_all_up(self) -> bool:
-        """Whether none of them has ended, so that no restart was needed."""
+        """Whether every process is still running, so that no restart was needed."""
         return all(daemon.process.poll() is None for daemon in self._all)
 
     def stop_all(self) -> None:

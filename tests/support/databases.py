@@ -35,7 +35,7 @@ class PostgresServer:
 
     @property
     def programs(self) -> Path:
-        """Where psql and pg_dump are."""
+        """Folder with psql and pg_dump."""
         return Path(self.server.bin_path)
 
     def url(self, name: str) -> str:

@@ -38,7 +38,7 @@ def debian_program(path: str, *packages: str) -> DebianProgram:
 
 
 def _unpack(packages: tuple[str, ...], folder: Path) -> None:
-    """Into a folder beside it, which takes the name when it is whole."""
+    """Unpack into a temporary folder next to the target, and rename it when complete."""
     unfinished = folder.with_suffix(".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()

@@ -1,4 +1,4 @@
-"""Marks for rules of one database only: the test runs on it, and no skip is reported for the other."""
+"""Markers for tests of one database only; no skip is reported for the other."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where documents are executed: a home with a source tree, the sandbox, and a workspace for each document."""
+"""Environment for executing documents: a home with a source tree, the sandbox, and a workspace per document."""
 
 import json
 import re
@@ -205,7 +205,7 @@ def with_feeds(site: DocSite, shell: Shell) -> None:
 
 
 def in_a_repository(site: DocSite, shell: Shell) -> None:
-    """A workspace in a git repository with two branches, beside the demo of the GitLab."""
+    """A workspace in a Git repository with two branches, with the GitLab demo."""
     shutil.copytree(site.tree, shell.cwd)
     shutil.copytree(site.initialised, shell.cwd, dirs_exist_ok=True)
     shell.values |= {

@@ -64,7 +64,7 @@ class Block:
 
     @property
     def lines(self) -> list[str]:
-        """Command lines, without comments; one that ends in a backslash goes on."""
+        """Command lines without blank ones; a backslash at the end continues a line."""
         return [line for line in self.text.replace("\\\n", " ").splitlines() if line.strip()]
 
 
@@ -136,13 +136,13 @@ class Shell:
         return [self._expanded(word) for word in reader]
 
     def _output_of(self, found: "re.Match[str]") -> str:
-        """What stands for `$(tsuzuki …)`."""
+        """Output that replaces `$(tsuzuki …)`."""
         code, out = self._tsuzuki(shlex.split(found[1]), "")
         assert code == 0, self.last
         return out.strip()
 
     def _expanded(self, word: str) -> str:
-        """`~` and the variables that are set; others are left to what is started."""
+        """Expand `~` and known variables; leave others to the command."""
         if word.startswith("~/"):
             word = self.environ["HOME"] + word[1:]
         known = {**self.environ, "PWD": str(self.cwd)}
@@ -205,7 +205,7 @@ class Shell:
 
 @contextmanager
 def captured(text: str) -> Iterator[tuple[Callable[[], str], Callable[[], str]]]:
-    """What is printed in this process meanwhile; `text` is the input."""
+    """Capture stdout and stderr of this process; `text` is the input."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(text.encode()), "utf-8")
     try:

@@ -29,7 +29,13 @@ NOT_ON_PAGES = (
     *("web/api", "web/stream", "web/agents.py", "web/hooks.py", "web/server.py"),
     *("web/idempotency.py", "web/preconditions.py", "web/security/bodies.py"),
     *("web/security/authentication.py",),  # a page asks to sign in instead
-    *("engine/executors", "engine/worker", "engine/run_context.py", "engine/run_until_idle.py"),
+    *(
+        "engine/executors",
+        "engine/worker",
+        "engine/run_context.py",
+        "engine/run_counts.py",
+        "engine/run_until_idle.py",
+    ),
     *("engine/coordination", "store/wakeups", "store/sql/sqlite.py"),  # at the start of a process
     *(
         "store/backup.py",
@@ -178,7 +184,7 @@ class _Module:
                     yield from self._templates(expression)
 
     def returned(self, function: str | None) -> Iterator[str]:
-        """What a function of the module returns, alone or in a tuple."""
+        """Expressions a function of the module returns, alone or in a tuple."""
         node = self._functions.get(function or "")
         for one in ast.walk(node) if node else ():
             if isinstance(one, ast.Return) and one.value is not None:
@@ -193,7 +199,7 @@ class _Module:
                 yield text
 
     def _is_class_given(self, call: ast.Call, makers: set[str]) -> bool:
-        """Whether a function calls the class of errors that it was given: `kind: type[SourceFailed]`."""
+        """Whether a function raises an error class passed as a parameter: `kind: type[SourceFailed]`."""
         scope = self._scopes.get(call)
         if not isinstance(scope, ast.FunctionDef):
             return False
@@ -254,7 +260,7 @@ class _Module:
         return [tuple(itertools.chain.from_iterable(parts)) for parts in products]
 
     def _values_of(self, node: ast.Name | ast.Call) -> Iterator[ast.expr]:
-        """What a name was given, or a function of the module returns."""
+        """Values assigned to a name, or returned by a function of the module."""
         if isinstance(node, ast.Call):
             function = self._functions.get(_called(node))
             for one in ast.walk(function) if function else ():
@@ -270,7 +276,7 @@ class _Module:
                 yield from self._of_rows(loop, node.id)
 
     def _given(self, function: ast.FunctionDef, name: str) -> Iterator[ast.expr]:
-        """What the calls of a function hand over as its parameter `name`."""
+        """Arguments that callers pass for the parameter `name`."""
         names = [one.arg for one in function.args.args if one.arg not in ("self", "cls")]
         for call in self._calls:
             if _called(call) == function.name:

@@ -87,7 +87,7 @@ class EventReader:
                 yield event
 
     def moves(self, count: int) -> list[tuple[int, int]]:
-        """The next moves of runs, at least so many."""
+        """Wait for at least `count` further state changes of runs."""
         seen: list[tuple[int, int]] = []
         for event in self.events("runs"):
             seen += [(change["run_id"], change["version"]) for change in event.data["changes"]]

@@ -176,7 +176,7 @@ def eventually(holds: Callable[[], bool]) -> None:
 
 
 def open_descriptors() -> int:
-    """How many file descriptors this process has open."""
+    """Number of open file descriptors in this process."""
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 

@@ -28,7 +28,7 @@ def add_job(database: Database, job: JobSpec | None = None) -> int:
 
 
 def make_schedule_unreadable(database: Database, job_id: int) -> None:
-    """As if another machine had stored it, which knows that time zone."""
+    """Store a schedule with a time zone that only another machine knows."""
     document = {"daily_at": "07:00", "timezone": "Mars/Olympus"}
     changed = update(job_definitions).where(job_definitions.c.id == job_id)
     with database.write() as connection:
@@ -36,7 +36,7 @@ def make_schedule_unreadable(database: Database, job_id: int) -> None:
 
 
 def lose_last_change(database: Database, job_id: int, **columns: Any) -> None:
-    """As if a server had taken over that did not have it, and another change had got its version."""
+    """Simulate a failover that lost the last change, whose version another change then got."""
     changed = update(job_definitions).where(job_definitions.c.id == job_id)
     updated_at = database.clock.now() - timedelta(milliseconds=1)
     with database.write() as connection:

@@ -65,7 +65,7 @@ class HandlerRun(Generic[RunIO]):
 
     @property
     def log(self) -> list[str]:
-        """What it has said so far."""
+        """Log lines written so far."""
         buffered = self.output.take()
         self.output.put_back(buffered)
         return [line.body for _, line in buffered.lines]

@@ -63,7 +63,7 @@ class HeartbeatFixture:
         return worker.state
 
     def heartbeats(self, count: int) -> list[HeartbeatResult]:
-        """So many heartbeats, each as late as the one before it says."""
+        """Send several heartbeats, each after the delay returned by the previous one."""
         results = []
         for _ in range(count):
             results.append(self.heartbeat.tick())

@@ -1,4 +1,4 @@
-"""Kill a worker and the processes beside it at a random moment, round after round, and look for what it leaves.
+"""Kill a worker and its sibling processes at random moments, and check what is left behind.
 
 A program of its own, because it forks its workers. Prints each process that was left, and which kills had left it.
 """

@@ -66,7 +66,7 @@ class LeaderAndWorker:
         return run
 
     def learn_job(self) -> None:
-        """From a run of it that has ended."""
+        """Learn a job from one of its finished runs."""
         self.submit()
         self.lead()
         self.adopt()
@@ -76,7 +76,7 @@ class LeaderAndWorker:
         self.woken = 0
 
     def adopt(self) -> list[int]:
-        """What the worker's own thread does with its queue."""
+        """Process the worker's queue as its own thread does."""
         return [task.run.id for task in self.worker._adopt()]
 
     def executed(self) -> list[int]:

@@ -32,7 +32,7 @@ QUICK_RETRIES = RetryPolicy(max_retries=10, initial_seconds=0.5, factor=1.5)
 
 
 class Load:
-    """Submits runs, one after the other, each with an idempotency key. Without a reply it submits the same again."""
+    """Submits runs in turn, each with an idempotency key, and repeats a submission that got no reply."""
 
     JOB = "brief"
 
@@ -78,13 +78,13 @@ class Load:
         self._thread.join(TIMEOUT_SECONDS)
 
     def submit_at_once(self, count: int) -> None:
-        """Submit so many in one transaction."""
+        """Submit `count` runs in one transaction."""
         keys = [f"piece-{number}" for number in range(len(self.confirmed), count)]
         submitted = self._runs.submit_many([self._request(key) for key in keys])
         self.confirmed |= {key: one.run_id for key, one in zip(keys, submitted, strict=True)}
 
     def ends(self) -> int:
-        """How many executions have ended so far."""
+        """Number of executions that have ended so far."""
         return sum(word == "end" for _, _, word in self._ledger())
 
     def attempts(self, word: str) -> set[tuple[str, int]]:
@@ -92,7 +92,7 @@ class Load:
         return {(key, attempt) for key, attempt, noted in self._ledger() if noted == word}
 
     def wait_for_ends(self, more: int) -> None:
-        """Wait until so many more executions have ended: proof of progress."""
+        """Wait until `more` further executions have ended, as proof of progress."""
         enough = self.ends() + more
         eventually(lambda: self.ends() >= enough, what=f"{more} more executions to end")
 

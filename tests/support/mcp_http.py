@@ -39,7 +39,7 @@ def result_of(answer: HttpAnswer) -> dict[str, Any]:
 
 
 def call_text(client: Client, tool: str, **arguments: Any) -> str:
-    """What a tool answers, as text; `!` before it if it is an error."""
+    """Answer of a tool as text, prefixed with `!` if it is an error."""
     params = {"name": tool, "arguments": arguments}
     result = result_of(send(client, "tools/call", params))
     text: str = result["content"][0]["text"]

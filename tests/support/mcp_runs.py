@@ -35,20 +35,20 @@ JOBS: dict[str, dict[str, Any]] = {
 
 
 class AnyResult(Result):
-    """What was sent, whatever it is."""
+    """Any result, kept as received."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class RunServer:
-    """`call` and `ask` connect anew each time: nothing is kept between two requests but the workspace."""
+    """MCP server for runs; each `call` or `ask` uses a new connection, so only the workspace is shared."""
 
     def __init__(self, sources: Mapping[str, Any], *, preset: str = "runs") -> None:
         self.state = ServerState(environ=sources["environ"], cwd=sources["cwd"], sources=sources)
         self.server: Server[Any] = ToolServer(presets()[preset], self.state).server
 
     def answer(self, tool: str, **arguments: Any) -> ToolAnswer:
-        """The same without a client: much cheaper, for tests of what is answered."""
+        """Call a tool without a client, which is much cheaper for tests of answers."""
         tools = presets()["runs"].tools
         return answer_call(tools, tool, arguments, state=self.state, progress=ToolProgress())
 

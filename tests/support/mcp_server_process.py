@@ -104,6 +104,6 @@ class ServerProcess:
 
 
 def are_gone(processes: list[psutil.Process]) -> bool:
-    """Whether all of them end soon."""
+    """Whether all processes end soon."""
     _, alive = psutil.wait_procs(processes, timeout=GONE_SECONDS)
     return not alive

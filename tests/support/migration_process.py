@@ -1,4 +1,4 @@
-"""What a process does that starts on databases that are not migrated yet."""
+"""A process that starts on databases that have not been migrated yet."""
 
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.store.schema.migrate import require_current, upgrade

@@ -67,7 +67,7 @@ BY_WORKER = ("start", "finish", "hand_back")
 
 
 def moves_made(name: str) -> int:
-    """How many moves a function makes at once: the arrows of its docstring."""
+    """Number of transitions a function makes at once, from the arrows in its docstring."""
     return getattr(moves, name).__doc__.partition(".")[0].count("->")
 
 

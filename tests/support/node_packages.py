@@ -52,7 +52,7 @@ def packages(definition: str) -> Path:
 
 
 def _install(source: Path, folder: Path) -> None:
-    """Into a folder beside it, which takes the name when it is whole."""
+    """Install into a temporary folder next to the target, and rename it when complete."""
     unfinished = folder.with_suffix(".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()

@@ -46,7 +46,7 @@ class _Site:
         self._kept.close()
 
     def _version(self) -> int:
-        """Another one after each change of another connection."""
+        """Version that changes with every write by another connection."""
         return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
 
 
@@ -63,7 +63,7 @@ def shared_site(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def put_back_after() -> Iterator[None]:
-    """What is open now."""
+    """Restore the state of open sites after a test."""
     sites = [*_open]
     for site in sites:
         site.keep()

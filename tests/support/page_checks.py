@@ -1,4 +1,4 @@
-"""What every page is held to, in a real browser: accessibility, layout, weight, language, and no error at all."""
+"""Checks for every page in a real browser: accessibility, layout, weight, language, and no errors."""
 
 import json
 import re
@@ -181,7 +181,7 @@ def check_page(page: Page, *, with_axe: bool = True) -> None:
 
 @contextmanager
 def weighed(page: Page) -> Iterator[None]:
-    """What a page without a cache asks for in this block is little."""
+    """Assert that a page without a cache loads little within this block."""
     seen: list[Response] = []
 
     def note(answer: Response) -> None:
@@ -197,7 +197,7 @@ def weighed(page: Page) -> Iterator[None]:
 
 
 def check_twin(person: Visitor, path: str) -> Any:
-    """The same view as JSON: its value."""
+    """Fetch and check the JSON version of a page."""
     place, question, query = path.partition("?")
     twin = "/overview" if place == "/" else place
     answer = person.context.request.get(f"{person.url}{twin}.json{question}{query}")
@@ -207,7 +207,7 @@ def check_twin(person: Visitor, path: str) -> Any:
 
 
 def stray_english(page: Page) -> list[str]:
-    """Texts of a Japanese page that have English words in them, beside those that Japanese has too."""
+    """English words on a Japanese page, except those also used in Japanese."""
     found = []
     for text in page.evaluate(VISIBLE_TEXTS):
         words = set(re.findall(r"[A-Za-z]{2,}", text)) - ENGLISH_WORDS
@@ -224,7 +224,7 @@ LAYOUT_SHIFT = """() => { window.moved = []; new PerformanceObserver((list) => {
 
 
 def layout_shifts(page: Page, act: Callable[[], None]) -> list[str]:
-    """What moved while something happened, with where it was and is."""
+    """Elements that moved during an action, with old and new positions."""
     page.evaluate(LAYOUT_SHIFT)
     act()
     page.evaluate(

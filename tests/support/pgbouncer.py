@@ -35,7 +35,7 @@ class PgBouncer:
         self.port = port
 
     def url(self, direct_url: str) -> str:
-        """The same database through the pooler."""
+        """URL of a database through the pooler."""
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database_name(direct_url)}"
 
 

@@ -38,7 +38,7 @@ class Proxy:
         self._flows.set()
 
     def url(self, database: str) -> str:
-        """Of a database, if the server is PostgreSQL."""
+        """URL of a database through the proxy, if the server is PostgreSQL."""
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
     def fall_silent(self) -> None:

@@ -51,7 +51,7 @@ def ways_to(connection: Connection, table: str, sent: Sent) -> list[str]:
 
 
 def generic_ways_to(connection: Connection, table: str, sent: Sent) -> list[str]:
-    """The same for the generic plan that PostgreSQL caches after some executions."""
+    """Access paths in the generic plan that PostgreSQL caches after some executions."""
     cursor: Any = connection.connection.cursor()
     cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
     cursor.execute(sent.statement, sent.parameters, prepare=True)

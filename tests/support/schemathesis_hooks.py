@@ -1,4 +1,4 @@
-"""What is changed in every generated request before it is sent."""
+"""Changes applied to every generated request before it is sent."""
 
 from typing import Any
 from uuid import uuid4

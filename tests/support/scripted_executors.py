@@ -9,7 +9,7 @@ from tsuzuki.model.states import Reason
 
 
 class ScriptedExecution:
-    """One execution that goes on until the test ends it."""
+    """An execution that continues until the test ends it."""
 
     def __init__(self, task: Task, run_io: RunIO, done: OnOutcome) -> None:
         self.task = task

@@ -16,7 +16,7 @@ class Answer:
 
     @property
     def lower_headers(self) -> dict[str, str]:
-        """As feedparser wants them."""
+        """Headers with lower-case names, as feedparser expects."""
         return {name.lower(): value for name, value in self.headers.items()}
 
 

@@ -16,7 +16,7 @@ UNSHARE = ["unshare", "--user", "--map-root-user", "--mount"]
 
 
 def can_be_made() -> bool:
-    """Whether this system allows it: some restrict namespaces to root."""
+    """Whether this system can create a small disk; some restrict namespaces to root."""
     if shutil.which("unshare") is None or shutil.which("nsenter") is None:
         return False
     probe = [*UNSHARE, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]

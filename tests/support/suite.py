@@ -51,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def seed_of_commit() -> int:
-    """Of a tree without git, 0."""
+    """Seed derived from the current commit, or 0 without git."""
     words = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
     try:
         found = subprocess.run(words, capture_output=True, text=True, check=True)
@@ -122,7 +122,7 @@ def shuffled(items: Iterable[pytest.Item], seed: int) -> list[pytest.Item]:
 
 
 def twins_left_out(items: Iterable[pytest.Item], seed: int) -> set[pytest.Item]:
-    """Of each test that runs once per database, and need not, the one on the database that was not drawn."""
+    """Tests that need not run on both databases, on the database that was not drawn."""
     twins: dict[str, list[pytest.Item]] = {}
     for item in items:
         callspec = getattr(item, "callspec", None)

@@ -31,7 +31,7 @@ a daemon that has forked twice and lost its parent, and the shell itself."""
 
 
 class Grace:
-    """How long a command has between being asked to stop and being killed."""
+    """Time between asking a command to stop and killing it."""
 
     seconds = LONG_GRACE
 
@@ -41,7 +41,7 @@ def shell(script: str, **changes: Any) -> Task:
 
 
 def processes_with(words: str, *, below: int | None = None) -> list[psutil.Process]:
-    """Those below a process, ours by default, whose command line holds these words."""
+    """Descendants of a process (this one by default) whose command line contains these words."""
     found = []
     for process in psutil.Process(below).children(recursive=True):
         with suppress(psutil.NoSuchProcess):

@@ -15,7 +15,7 @@ TIMEOUT_SECONDS = 60.0
 
 
 class Terminal:
-    """The program of `process` on the other side of a terminal."""
+    """A terminal with the program of `process` on its other side."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", descriptor: int) -> None:
         self.process = process
@@ -24,7 +24,7 @@ class Terminal:
         self._seen = 0
 
     def expect(self, text: str) -> None:
-        """Wait until it shows this, after what was expected last."""
+        """Wait until the terminal shows `text` after the last expected output."""
         while (found := self.shown.find(text, self._seen)) < 0:
             assert self._read(), f"{text!r} was never shown: {self.shown}"
         self._seen = found + len(text)

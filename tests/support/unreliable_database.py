@@ -41,8 +41,8 @@ class UnreliableDatabase(Database):
 
     @contextmanager
     def statement(self) -> Iterator[AutocommitConnection]:
-        """Fails like a transaction. On PostgreSQL each statement commits by itself, so faults before the commit
-        come before the first of them."""
+        """A single statement that fails like a transaction. On PostgreSQL each statement commits on its own, so
+        faults before the commit occur before the first statement."""
         self._request()
         if not self.is_sqlite:
             self._before_commit()

@@ -25,7 +25,7 @@ def wait_until(
 
 
 def wait_until_blocked(database: Database, connections: int = 1) -> None:
-    """Until so many connections of a PostgreSQL database wait for a lock."""
+    """Wait until this many connections to a PostgreSQL database wait for a lock."""
     question = text(
         "SELECT count(*) FROM pg_stat_activity"
         " WHERE datname = current_database() AND wait_event_type = 'Lock'"

@@ -135,7 +135,7 @@ def _header_names(headers: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Served:
-    """A running server, its application and a client of it."""
+    """A running server with its application and a client."""
 
     application: Application
     server: WebServer

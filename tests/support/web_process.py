@@ -24,7 +24,7 @@ def serving(
 def serving_program(
     folder: Path, command: Sequence[str], *, environ: Mapping[str, str] | None = None
 ) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """The same of another installation."""
+    """A serving program that belongs to another installation."""
     with subprocess.Popen(
         command,
         cwd=folder,

@@ -60,7 +60,7 @@ class WorkerFixture:
         )
 
     def assign(self, count: int = 1, *, job_id: int | None = None, **changes: Any) -> list[int]:
-        """Create so many runs and assign them to the worker."""
+        """Create `count` runs and assign them to the worker."""
         with self.database.read() as connection:
             known = jobs.get_by_name(connection, "free")
         job_id = job_id or (known.id if known else self.job())
@@ -77,7 +77,7 @@ class WorkerFixture:
         return ids
 
     def start(self, count: int = 1, **changes: Any) -> list[ScriptedExecution]:
-        """Create, assign and start so many runs. Answers their executions."""
+        """Create, assign and start `count` runs; return their executions."""
         ids = self.assign(count, **changes)
         self.worker.tick()
         return [self.executor.of(run_id) for run_id in ids]
@@ -98,14 +98,14 @@ class WorkerFixture:
             return runs.get_by_key(connection, f"retry:{run_id}")
 
     def notes(self) -> int:
-        """How many rows a handler has written in its transactions."""
+        """Number of rows a handler has written in its transactions."""
         with self.database.read() as connection:
             return len(audit.find(connection, object_type="handler"))
 
 
 @contextmanager
 def reply_lost(fixture: WorkerFixture) -> Iterator[None]:
-    """What is written meanwhile is committed, and the reply is lost."""
+    """Commit writes made within this block but lose the reply."""
     fixture.faulty_database.replies_to_lose = 1
     with pytest.raises(Unreachable):
         yield

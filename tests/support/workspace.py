@@ -82,7 +82,7 @@ class Workspace:
         return Ended(ended.returncode, ended.stdout, ended.stderr)
 
     def start(self, *words: str, **environ: str) -> ForkedProgram:
-        """A command that goes on in its own process; its output is dropped."""
+        """Start a command in its own process and discard its output."""
         return ForkedProgram(words, cwd=self.folder, env=process_environment(environ))
 
     def forked(self, *words: str, **environ: str) -> Ended:

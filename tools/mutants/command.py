@@ -74,7 +74,7 @@ def area_of(path: Path) -> str:
 
 
 def tests_for(mutant: Mutant, number: int, reach: Reach) -> list[str]:
-    """Those that reach it, the nearest folders and the fastest first, while there is time."""
+    """Tests that reach the changed line, nearest folders and fastest tests first, within the time limit."""
     names = sorted(
         reach.tests.get(number, ()),
         key=lambda name: (-_nearness(mutant.path, name), reach.seconds[name]),
@@ -88,7 +88,7 @@ def tests_for(mutant: Mutant, number: int, reach: Reach) -> list[str]:
 
 
 def _nearness(path: Path, test: str) -> int:
-    """How many folders the module and the test share."""
+    """Number of folders that the module and the test share."""
     shared = 0
     for one, other in zip(path.parts[2:], test.partition("::")[0].split("/")[1:], strict=False):
         if one.removesuffix(".py") != other.removesuffix(".py").removeprefix("test_"):

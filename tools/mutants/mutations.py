@@ -115,7 +115,7 @@ class _File:
     def _between(
         self, kind: str, statement: ast.stmt, left: ast.expr, right: ast.expr, new: str
     ) -> Mutant:
-        """Another operator between the two, with the brackets and spaces that are there."""
+        """Replace the operator between two operands and keep brackets and spaces."""
         start, end = self._end(left), self._start(right)
         written = self._source[start:end].decode()
         return self._from_to(kind, statement, start, end, OPERATOR.sub(new, written))
@@ -133,7 +133,7 @@ class _File:
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Of functions: what is outside of them declares."""
+    """Statements inside functions; those outside only declare things."""
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             for statement in function.body:
@@ -154,7 +154,7 @@ def _own(statement: ast.stmt) -> Iterator[ast.stmt]:
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
-    """Those of the statement itself, not of the statements in it."""
+    """Expressions of the statement itself, without those of nested statements."""
     waiting: list[ast.AST] = [*ast.iter_child_nodes(statement)]
     while waiting:
         node = waiting.pop()

@@ -1,4 +1,4 @@
-"""Checkouts of the last commit beside this one, with packages of their own: what is changed there disturbs nobody."""
+"""Separate checkouts of the last commit with their own packages, so that mutations affect nothing else."""
 
 import subprocess
 from pathlib import Path

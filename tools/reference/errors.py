@@ -1,4 +1,4 @@
-"""The page of the errors: each code with its exit code, its HTTP status, what is said and what to do next.
+"""Reference page of errors: each code with exit code, HTTP status, message and hint.
 
 The codes are read from the source: where an error is made, and from the classes of errors. A code that is handed over
 in a variable is not found.
@@ -142,7 +142,7 @@ def _made_by(node: ast.Call, kinds: dict[str, type[TsuzukiError]]) -> Iterator[O
 
 
 def _of_class(node: ast.ClassDef, kind: type[TsuzukiError]) -> Iterator[Origin]:
-    """The code of a class beside those of `model.errors`, which have a table of their own."""
+    """Code of an error class outside `model.errors`, whose classes have their own table."""
     for line in node.body:
         if ast.unparse(line).startswith("code = ") and not hasattr(errors, node.name):
             yield Origin(
@@ -167,7 +167,7 @@ def _constants(node: ast.expr) -> Iterator[str]:
 
 
 def _said(node: ast.expr | None) -> str:
-    """The words of a message. What is filled in stands in angle brackets."""
+    """Text of a message, with placeholders in angle brackets."""
     match node:
         case ast.Constant(value=str(text)):
             return text

@@ -1,4 +1,4 @@
-"""What the keys of a model mean: the docstrings below its fields, read from the source."""
+"""Meanings of a model's keys, from the docstrings below its fields in the source."""
 
 import ast
 import inspect

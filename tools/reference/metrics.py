@@ -31,7 +31,7 @@ def metrics_page() -> str:
 
 
 def _labels() -> Iterator[tuple[str, list[str]]]:
-    """The labels by metric, from the source: a family without values yet does not tell them."""
+    """Labels of each metric, read from the source because a family without values does not list them."""
     for node in ast.walk(ast.parse(inspect.getsource(metrics))):
         if isinstance(node, ast.Call) and len(node.args) > 2 and isinstance(node.args[2], ast.List):
             yield ast.literal_eval(node.args[0]), ast.literal_eval(node.args[2])

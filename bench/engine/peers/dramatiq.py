@@ -1,4 +1,4 @@
-"""dramatiq on Redis. A job is acknowledged after it ran; nothing is kept of it afterwards."""
+"""dramatiq on Redis: a job is acknowledged after it ran and not kept."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""huey on SQLite or Redis. A job leaves the queue before it runs; nothing is kept of it afterwards."""
+"""huey on SQLite or Redis: a job leaves the queue before it runs and is not kept."""
 
 import threading
 import time

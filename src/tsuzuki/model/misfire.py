@@ -11,8 +11,8 @@ from enum import StrEnum
 
 from tsuzuki.model.schedule import Every, Schedule
 
-RECORDS_MAX = 20
-"""Up to so many skipped ticks are recorded one by one; more than that as one range."""
+RECORDS_MAX = 3
+"""Up to this many skipped ticks are recorded one by one; more than that as one range."""
 
 
 class Misfire(StrEnum):

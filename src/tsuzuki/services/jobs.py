@@ -4,6 +4,7 @@ A job of the file is changed in the file, and the database follows; a job of the
 there. Whichever it is, the change and its line in the audit log are one transaction.
 """
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -25,14 +26,20 @@ from tsuzuki.config import (
 )
 from tsuzuki.config.schema.job_keys import COMMON_KEYS, INNER_KEYS
 from tsuzuki.config.schema.job_kinds import with_built_in
-from tsuzuki.model.errors import ConfigurationError, Conflict, FilePlace, UsageError
+from tsuzuki.model.errors import (
+    ConfigurationError,
+    Conflict,
+    FilePlace,
+    UsageError,
+    VersionMismatch,
+)
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services import job_changes
 from tsuzuki.services.acting import ActingService
 from tsuzuki.services.job_changes import JobSyncChange
 from tsuzuki.services.job_views import JobView, LastEnd, SyncState, view_of, views_of
-from tsuzuki.services.lookup import job_unknown
+from tsuzuki.services.lookup import job_unknown, require_job
 from tsuzuki.services.lost_functions import disable_lost
 from tsuzuki.store import jobs
 from tsuzuki.store.runs import recent_runs
@@ -166,10 +173,12 @@ class Jobs(ActingService):
         changes: Changes,
         *,
         removals: Collection[Key] = (),
+        version: int | None = None,
         dry_run: bool = False,
     ) -> JobView:
         """Change some of a job's keys, as they are written in the file; or only return what would
-        be there."""
+        be there. Raises `VersionMismatch` if a `version` is given and the job is at another one by now, or was changed
+        in the file since that was applied."""
         self._refuse_unknown_keys(removals)
         view = self.get(name)
         if view.source is JobSource.DATABASE:
@@ -183,7 +192,7 @@ class Jobs(ActingService):
                 editor = self._editor(connection, name)
             spec = editor.update_job(name, changes, removals, dry_run=True)
             return self._view(spec, view.job)
-        with self._editing(name) as editor:
+        with self._editing(name, version=version) as editor:
             editor.update_job(name, changes, removals)
         return self.get(name)
 
@@ -229,6 +238,17 @@ class Jobs(ActingService):
     def body(self, name: str) -> dict[str, Any]:
         """The definition of a job with the keys of the file; those that have their default are left out."""
         return body_of(self.get(name).spec, kinds=self._kinds)
+
+    def schedule_text(self, name: str) -> str:
+        """The schedule of a job on one line, to be read again as YAML; empty without one."""
+        document = self._reload().document
+        written = ((document.data or {}).get("jobs") or {}).get(name) if document else None
+        schedule = (written or self.body(name)).get("schedule")
+        if schedule is None:
+            return ""
+        if isinstance(schedule, str) and _reads_as_itself(schedule):
+            return schedule
+        return json.dumps(schedule, ensure_ascii=False, default=str)
 
     def preview(self, name: str, body: Mapping[str, Any]) -> JobView:
         """The job that a definition would make. Nothing is stored. Raises `ConfigurationError`."""
@@ -379,15 +399,25 @@ class Jobs(ActingService):
                     )
 
     @contextmanager
-    def _editing(self, name: str) -> Iterator[ConfigEditor]:
+    def _editing(self, name: str, *, version: int | None = None) -> Iterator[ConfigEditor]:
         """For a change of this job in the file, which is applied on leaving. The database is taken for writing
         before: one that is locked or read-only refuses while the file is as it was."""
         with self._database.write() as connection:
             jobs.hold(connection)
             jobs.require_writable(connection)
+            if version is not None:
+                self._check_unchanged(connection, name, version)
             yield self._editor(connection, name)
             changes = self._changes(connection)
             job_changes.carry_out(connection, changes, source=JobSource.FILE, actor=self._actor)
+
+    def _check_unchanged(self, connection: Connection, name: str, version: int) -> None:
+        job_changes.check_version(require_job(connection, name), version)
+        if any(change.name == name for change in self._changes(connection)):
+            raise VersionMismatch(
+                f"the job {name!r} was changed in the file since it was applied",
+                hint="Apply the file, look at the job again, and repeat the change if it is still wanted.",
+            )
 
     def _editor(self, connection: Connection, name: str) -> ConfigEditor:
         """For the file, if all it says can be applied, and this job too: or an edit would be made and then
@@ -412,6 +442,13 @@ class Jobs(ActingService):
 
     def _view(self, in_file: JobSpec | None, stored: Job | None) -> JobView:
         return view_of(in_file, stored, now=self._database.clock.now())
+
+
+def _reads_as_itself(text: str) -> bool:
+    try:
+        return bool(parse_value(text, name="schedule") == text)
+    except ConfigurationError:
+        return False
 
 
 def parse_key_value(key: str, text: str) -> Any:

@@ -3,7 +3,6 @@
 What is started, written and shown for a kind of job is up to its collector (`cli.demo.part`).
 """
 
-import shutil
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -26,7 +25,6 @@ from tsuzuki.cli.terminal.output import Column, emit, say, warn
 from tsuzuki.model.access import OwnerMode
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import (
-    ConfigurationError,
     Conflict,
     TsuzukiError,
     UsageError,
@@ -42,7 +40,7 @@ FREE_PORT = "127.0.0.1:0"
 DRAIN_SETTING, DRAIN_SECONDS = "drain_timeout_seconds", 1.0
 """^C gives what runs a second to end by itself: the next start goes on with it."""
 TRACEBACK_VARIABLE = "TSUZUKI_TRACEBACK"
-NIGHTLY_REPORT = "nightly-report"
+NIGHTLY_REPORT, THUMBNAILS = "nightly-report", "make-thumbnails"
 VISITOR = "visitor.came"
 
 
@@ -69,10 +67,9 @@ def demo(invocation: Invocation, folder: Path | None, listen: str | None) -> Non
             "the demo has a file and a database of its own",
             hint="Leave out --config and --database-url, and name a FOLDER.",
         )
-    _require_git()
     place = invocation.cwd.absolute() / (folder or DEFAULT_FOLDER)
     clock = SystemClock()
-    workspace = DemoWorkspace(place, parts=demo_parts().values(), clock=clock)
+    workspace = DemoWorkspace(place, parts=_usable_parts(invocation), clock=clock)
     workspace.refuse_if_not_a_demo()
     say(invocation, f"Starting in {workspace.folder}. The web page will be ready in a few seconds.")
     workspace.make_folder()
@@ -83,13 +80,17 @@ def demo(invocation: Invocation, folder: Path | None, listen: str | None) -> Non
         _run(_inside(invocation, workspace), workspace, services.ports, listen)
 
 
-def _require_git() -> None:
-    if shutil.which("git") is None:
-        raise ConfigurationError(
-            "the demo needs the git program, and there is none on the PATH",
-            hint="Install git, and start the demo again.",
-            code="git_missing",
+def _usable_parts(invocation: Invocation) -> list[DemoPart]:
+    """The parts whose programs are installed."""
+    parts = demo_parts()
+    left_out = [name for name, part in parts.items() if not part.is_usable()]
+    if left_out:
+        missing = sorted({program for name in left_out for program in parts[name].programs})
+        warn(
+            invocation,
+            f"the demo has no {' or '.join(left_out)}, because {' and '.join(missing)} is not installed",
         )
+    return [part for name, part in parts.items() if name not in left_out]
 
 
 def demo_parts() -> dict[str, DemoPart]:
@@ -149,10 +150,15 @@ def _prepared(
     *,
     listen: str | None,
 ) -> Iterator[str]:
-    """Serve the page, and let the parts continue in a thread, because they may ask slow services."""
+    """Start each job once, serve the page, and let the parts continue in a thread, because they may ask slow
+    services. The runs are created before the engine plans, so a tick that is due by then finds them."""
     drain = application.settings.get(DRAIN_SETTING)
     if drain.updated_at is None:
         application.settings.set(DRAIN_SETTING, DRAIN_SECONDS)
+    parts_jobs = [job for part in workspace.parts for job in part.run_at_start]
+    for job in (NIGHTLY_REPORT, THUMBNAILS, *parts_jobs):
+        start_job(application, job)
+    application.events.emit(VISITOR, {"name": "the first visitor"})
     running = RunningDemo(
         application=application, folder=workspace.folder, stopping=threading.Event()
     )
@@ -200,10 +206,7 @@ def _greet(
     application: "Application",
     url: str | None,
 ) -> None:
-    """Start each job once, and say where to look."""
-    for job in (NIGHTLY_REPORT, *(job for part in workspace.parts for job in part.run_at_start)):
-        start_job(application, job)
-    application.events.emit(VISITOR, {"name": "the first visitor"})
+    """Say where to look."""
     started = {"url": url, "folder": str(workspace.folder), "ports": dict(sorted(ports.items()))}
     emit(invocation, started, columns=[Column("url", "WEB PAGE"), Column("folder")])
     say(invocation, "")
@@ -221,6 +224,7 @@ def _greet(
 def _tell_pages(invocation: Invocation, workspace: DemoWorkspace, url: str) -> None:
     pages = {path: meaning for part in workspace.parts for path, meaning in part.look_at.items()}
     pages["/failures"] = "the attempt that failed; its retry succeeded"
+    pages[f"/jobs/{THUMBNAILS}"] = "a run in progress, and the ticks that were skipped meanwhile"
     width = len(url) + max(map(len, pages))
     say(invocation, "Look at:")
     for path, meaning in pages.items():

@@ -106,6 +106,9 @@ class DemoPart:
     """Environment variables for the whole machine. Others that begin with `TSUZUKI_` are for another workspace, and
     are ignored."""
 
+    programs: tuple[str, ...] = ()
+    """Programs that it needs. The demo leaves the part out if one of them is missing."""
+
     run_at_start: tuple[str, ...] = ()
     """Jobs that are started once the engine runs."""
 
@@ -117,6 +120,9 @@ class DemoPart:
 
     commands: Mapping[str, str] = field(default_factory=dict)
     """Commands to try, with what they do."""
+
+    def is_usable(self) -> bool:
+        return all(map(shutil.which, self.programs))
 
 
 def make_once(folder: Path, make: Callable[[Path], None]) -> None:
@@ -131,8 +137,9 @@ def make_once(folder: Path, make: Callable[[Path], None]) -> None:
 
 
 def start_job(application: "Application", name: str) -> None:
-    """Start a run of a job, unless the job was removed from the file."""
+    """Start a run of a job, unless one is waiting or in progress, or the job was removed from the file."""
     from tsuzuki.services.runs import Request
 
     with suppress(NotFound):
-        application.runs.submit(Request(job=name), audited=True)
+        if application.runs.newest_live(name) is None:
+            application.runs.submit(Request(job=name), audited=True)

@@ -7,7 +7,7 @@ two is continued by the next one. A folder with a `tsuzuki.yaml` and no record i
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from tsuzuki.cli.demo.part import DemoContext, DemoPart, DemoServer
@@ -29,6 +29,32 @@ if [ "$TSUZUKI_ATTEMPT" -lt 2 ]; then
 fi
 echo "3 parts written to the archive"
 """
+THUMBNAILS = '''\
+"""The job make-thumbnails. It takes longer than its interval, and continues where its last run was stopped."""
+
+from pathlib import Path
+
+from tsuzuki import RunContext
+
+POSITION = Path(__file__).with_suffix(".position")
+
+
+def make(run: RunContext, *, pictures: int = 900) -> dict[str, int]:
+    first = int(POSITION.read_text()) if POSITION.exists() else 0
+    run.log(f"continuing with picture {first + 1}" if first else "starting with the first picture")
+    for done in range(first + 1, pictures + 1):
+        run.wait(0.5)
+        run.raise_if_cancelled()
+        POSITION.write_text(str(done))
+        run.progress(done, pictures)
+        if done % 50 == 0:
+            run.log(f"{done} of {pictures} pictures")
+    POSITION.unlink()
+    return {"pictures": pictures}
+'''
+FIRST_TICK = timedelta(seconds=15)
+"""After the first start: the run of that start is in progress then, so that this tick is skipped."""
+
 HEAD = """\
 # yaml-language-server: $schema=tsuzuki.schema.json
 # The demo of Tsuzuki. All services in it are stand-ins on this machine, started by `tsuzuki demo`.
@@ -40,7 +66,7 @@ timezone: UTC
 web:
   owner_mode: open              # no sign-in: for a demo only, because every account of this machine has all rights
 """
-COMMAND_JOBS = """\
+OWN_JOBS = """\
   nightly-report:
     description: A command whose first attempt fails
     command: [sh, nightly.sh]
@@ -48,6 +74,11 @@ COMMAND_JOBS = """\
     timeout: 10m
     max_retries: 3
     backoff: {initial: 3s}
+
+  make-thumbnails:
+    description: Takes longer than its interval, so some of its ticks are skipped
+    python: thumbnails:make
+    schedule: {every: 5m, anchor: "ANCHOR"}
 
   greet-visitor:
     description: Waits for the event visitor.came
@@ -121,26 +152,26 @@ class DemoWorkspace:
             ) from problem
 
     def write(self, ports: Mapping[str, int]) -> None:
-        """Write what is missing: the record, the script of a job, the schema, and at last the file."""
+        """Write what is missing: the record, the scripts of jobs, the schema, and at last the file."""
         from tsuzuki.wiring.application import file_schema
 
         record = {"since": self.record().since.isoformat(), "ports": dict(ports)}
         _write_if_missing(self.folder / RECORD, json.dumps(record))
         _write_if_missing(self.folder / "nightly.sh", NIGHTLY)
+        _write_if_missing(self.folder / "thumbnails.py", THUMBNAILS)
         _write_if_missing(self.folder / "tsuzuki.schema.json", file_schema())
         _write_if_missing(self.file, self.file_text(ports))
 
     def file_text(self, ports: Mapping[str, int]) -> str:
-        """The text of `tsuzuki.yaml`: a section and a job of each part, and two commands."""
+        """The text of `tsuzuki.yaml`: a section and a job of each part, and jobs of our own."""
         context = self.context()
+        own_jobs = OWN_JOBS.replace("ANCHOR", (context.since + FIRST_TICK).isoformat())
         values = [{**ports, **part.values(context)} for part in self.parts]
         sections = [
             part.section.format(**own) for part, own in zip(self.parts, values, strict=True)
         ]
         jobs = [part.job.format(**own) for part, own in zip(self.parts, values, strict=True)]
-        return "\n".join(
-            [HEAD, *filter(None, sections), "jobs:\n" + "\n".join([*jobs, COMMAND_JOBS])]
-        )
+        return "\n".join([HEAD, *filter(None, sections), "jobs:\n" + "\n".join([*jobs, own_jobs])])
 
 
 def _write_if_missing(path: Path, text: str) -> None:

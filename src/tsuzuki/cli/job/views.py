@@ -8,7 +8,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tsuzuki.cli.invocation import Invocation, OutputFormat
-from tsuzuki.cli.terminal.formatting import ago, format_duration, format_list, short_time
+from tsuzuki.cli.terminal.formatting import (
+    ago,
+    format_duration,
+    format_list,
+    format_size,
+    short_time,
+)
 from tsuzuki.cli.terminal.output import Column, emit, is_terminal
 from tsuzuki.cli.terminal.values import plain_text, table_text
 from tsuzuki.model.clock import SystemClock
@@ -25,7 +31,9 @@ def on_or_off(enabled: bool) -> str:
 def what_it_runs(options: Mapping[str, Any]) -> str:
     """A command as it would be typed, a function by its name, any other kind by its options."""
     if "function" in options:
-        return str(options["function"])
+        limit = f", at most {format_size(options['memory'])}" if options.get("memory") else ""
+        where = f", in a {options['isolation']}{limit}" if options.get("isolation") else ""
+        return f"{options['function']}{where}"
     if "argv" not in options:
         return plain_text(options)
     words = shlex.join(options["argv"])

@@ -1,4 +1,4 @@
-"""The books in `tsuzuki demo`: a search that uses up the quotas of a minute and of a day, and mail."""
+"""The books in `tsuzuki demo`: a search that uses up the quota of a day at once, and mail."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,7 +9,7 @@ from tsuzuki.collectors.books.sandbox.google_books import GoogleBooks
 from tsuzuki.collectors.books.sandbox.smtp import MailServer
 from tsuzuki.sandbox.server import StandIn
 
-CALLS_PER_MINUTE = 4
+CALLS_PER_MINUTE = 10
 HOURS = 24
 EASTERNMOST_HOURS = 14
 SECTION = """\

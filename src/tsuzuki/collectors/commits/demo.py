@@ -72,6 +72,7 @@ def _follow_projects(demo: RunningDemo) -> None:
 DEMO = DemoPart(
     section=SECTION,
     job=JOB,
+    programs=("git",),
     prepare=_prepare,
     servers=_servers,
     after_start=_follow_projects,

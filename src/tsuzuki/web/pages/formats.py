@@ -69,6 +69,15 @@ def moment(context: Context, value: datetime | None, schedule_zone: str | None =
 
 
 @pass_context
+def local_time(context: Context, value: datetime | str | None) -> str:
+    """A time on the viewer's clock, for a field of a form."""
+    if value is None:
+        return ""
+    at = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return at.astimezone(_viewer(context).zone).strftime("%Y-%m-%dT%H:%M")
+
+
+@pass_context
 def time_text(context: Context, value: datetime | str) -> Markup:
     """A time that a filter holds, as `moment` tells it."""
     return moment(context, datetime.fromisoformat(value) if isinstance(value, str) else value)
@@ -249,6 +258,7 @@ def utc(value: datetime) -> str:
 FILTERS: dict[str, Callable[..., Any]] = {
     "moment": moment,
     "time_text": time_text,
+    "local_time": local_time,
     "ago": ago,
     "duration": duration,
     "number": number,

@@ -197,6 +197,8 @@ def _as_json(endpoint: Endpoint) -> Endpoint:
     @wraps(endpoint)
     def answer(*, context: PageContext, **given: Any) -> Response:
         view = endpoint(context=context, **given)
+        if isinstance(view, RedirectResponse):
+            return view
         if not isinstance(view, BaseModel):
             raise TypeError(f"{endpoint.__name__} answered {type(view).__name__}, not a view")
         return JSONResponse(view.model_dump(mode="json"))

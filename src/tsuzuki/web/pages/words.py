@@ -59,6 +59,8 @@ REASONS = MappingProxyType(
     {
         Reason.HANDLER_FAILED: message("the handler failed"),
         Reason.HANDLER_UNKNOWN: message("the handler is unknown"),
+        Reason.CRASHED: message("its process crashed"),
+        Reason.MEMORY_LIMIT: message("it needed more memory than its limit"),
         Reason.ARGUMENTS_INVALID: message("the arguments are invalid"),
         Reason.TIMEOUT: message("it ran longer than its timeout"),
         Reason.WORKER_LOST: message("its worker was lost"),

@@ -2,8 +2,10 @@
 
 import os
 import random
+import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from tsuzuki.collectors.kit.git_environment import git_environment
@@ -21,11 +23,32 @@ HOUR_SECONDS = 3600
 STEP_HOURS_MAX = 400
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Change:
+    """One file of the project as a person left it."""
+
+    message: str
+    path: str
+    text: str
+    author: str
+    at: int
+
+    def write(self, folder: Path) -> None:
+        path = folder / self.path
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(self.text, encoding="utf-8")
+
+
 def make_project(folder: Path, *, end: int) -> None:
-    """Make a git work tree whose history ends not long before `end`."""
+    """Make a git work tree whose history ends not long before `end`; without git, only its files."""
     folder.mkdir(parents=True)
+    history = list(_history(end))
+    if shutil.which("git") is None:
+        for change in history:
+            change.write(folder)
+        return
     _git(folder, "init", "--quiet", "--initial-branch", BRANCH)
-    _git(folder, "fast-import", "--quiet", given=b"".join(_history(end)))
+    _git(folder, "fast-import", "--quiet", given=b"".join(map(_commit, history)))
     _git(folder, "reset", "--quiet", "--hard", BRANCH)
 
 
@@ -45,33 +68,35 @@ def _git(folder: Path, *arguments: str, given: bytes = b"") -> None:
     )
 
 
-def _history(end: int) -> Iterator[bytes]:
-    """The commits, as `git fast-import` reads them."""
+def _history(end: int) -> Iterator[_Change]:
     chance = random.Random(13)  # noqa: S311 -- the same history each time, not a secret
     at = end - len(PARTS) * len(VERBS) * STEP_HOURS_MAX * HOUR_SECONDS
     written = dict.fromkeys(PARTS, 0)
-    yield _commit("Start", "README.md", "# A lighthouse\n", author=PEOPLE[0], at=at)
+    yield _Change(
+        message="Start", path="README.md", text="# A lighthouse\n", author=PEOPLE[0], at=at
+    )
     for _ in range(len(PARTS) * len(VERBS)):
         part = chance.choice([part for part in PARTS if written[part] < len(VERBS)])
         written[part] += 1
         at += chance.randrange(STEP_HOURS_MAX // 2 * HOUR_SECONDS, STEP_HOURS_MAX * HOUR_SECONDS)
-        yield _commit(
-            f"Let the {part.replace('_', ' ')} {VERBS[written[part] - 1]}",
-            f"lighthouse/{part}.py",
-            _source(part, written[part]),
+        yield _Change(
+            message=f"Let the {part.replace('_', ' ')} {VERBS[written[part] - 1]}",
+            path=f"lighthouse/{part}.py",
+            text=_source(part, written[part]),
             author=chance.choice(PEOPLE),
             at=at,
         )
 
 
-def _commit(message: str, path: str, text: str, *, author: str, at: int) -> bytes:
+def _commit(change: _Change) -> bytes:
+    """The commit, as `git fast-import` reads it."""
     lines = [
         f"commit refs/heads/{BRANCH}",
-        f"author {author} {at} +0000",
-        f"committer {author} {at} +0000",
-        _data(message),
-        f"M 100644 inline {path}",
-        _data(text),
+        f"author {change.author} {change.at} +0000",
+        f"committer {change.author} {change.at} +0000",
+        _data(change.message),
+        f"M 100644 inline {change.path}",
+        _data(change.text),
     ]
     return "\n".join([*lines, ""]).encode()
 

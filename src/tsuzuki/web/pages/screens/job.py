@@ -59,8 +59,8 @@ class DefinitionChange(Model):
 
 
 class JobPageView(Model):
-    """`place` is where a job of the file stands in it. `changes` is null for those who may not see the audit
-    log, `past` for a job that is not applied."""
+    """`place` is where a job of the file stands in it, and its schedule can be changed there. `changes` is null for
+    those who may not see the audit log, `past` for a job that is not applied."""
 
     job: JobOut
     place: str | None
@@ -73,6 +73,7 @@ class JobPageView(Model):
     changes: list[DefinitionChange] | None
     can_operate: bool
     can_write: bool
+    can_reschedule: bool
 
 
 @screen.page("/jobs/{name}", right=Right.JOBS_READ, template="screens/job.html")
@@ -94,6 +95,7 @@ def job_page(context: Page, name: JobName) -> JobPageView:
         changes=_changes(context, name) if may(Right.AUDIT_READ) else None,
         can_operate=may(Right.JOBS_OPERATE),
         can_write=may(Right.JOBS_WRITE) and view.source is JobSource.DATABASE,
+        can_reschedule=may(Right.JOBS_WRITE) and place is not None,
     )
 
 

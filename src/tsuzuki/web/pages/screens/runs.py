@@ -6,19 +6,21 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from fastapi import Form, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, NaiveDatetime
 
 from tsuzuki.model.access import Right
 from tsuzuki.model.bulk import BulkVerb
 from tsuzuki.model.errors import Conflict, NotFound, ReadTimedOut
 from tsuzuki.model.run import Run
 from tsuzuki.model.run_filter import RunFilter
-from tsuzuki.web.answers import Model
-from tsuzuki.web.api.run_models import RunOut, run_out
+from tsuzuki.services.explain import StatusReason
+from tsuzuki.web.answers import Model, to_utc_text
+from tsuzuki.web.api.run_models import ListedRun, RunOut, listed_out, run_out
 from tsuzuki.web.api.run_query import Id, RunConditions, RunQuery
 from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
+from tsuzuki.web.pages.viewer import Viewer
 from tsuzuki.web.paging import COUNT_MAX, Count, SearchedRows
 from tsuzuki.web.problems import Problem
 
@@ -52,12 +54,25 @@ _LENGTHS = {
 
 
 class RunsQuery(RunQuery):
+    """`since` and `until` are times on the viewer's clock, as the fields of a form give them; the page is shown at
+    the address that names them in UTC."""
+
     window: RunsWindow = RunsWindow.WEEK
+    since: NaiveDatetime | None = None
+    until: NaiveDatetime | None = None
+
+    def in_utc(self, viewer: Viewer) -> dict[str, str]:
+        """The times on the viewer's clock as parameters of the address."""
+        given = {"created_from": self.since, "created_until": self.until}
+        return {
+            name: to_utc_text(at.replace(tzinfo=viewer.zone)) for name, at in given.items() if at
+        }
 
     def within(self, context: PageContext, **page: Any) -> RunFilter:
         """The filter, with the window unless a time was given."""
         wanted = self.run_filter(**page)
-        if self.window.length is None or wanted.created_from is not None:
+        has_time = wanted.created_from or wanted.created_until or wanted.finished_from
+        if self.window.length is None or has_time:
             return wanted
         return replace(wanted, created_from=context.viewer.now - self.window.length)
 
@@ -66,7 +81,7 @@ class RunsView(Model):
     """`count` is of the whole list; null if counting took too long. `stopped_early`: there may be more, which the
     next page finds. `problem` says why the filter found nothing."""
 
-    runs: list[RunOut]
+    runs: list[ListedRun]
     next_cursor: str | None
     filters: dict[str, Any]
     count: Count | None = None
@@ -75,15 +90,26 @@ class RunsView(Model):
 
 
 @screen.page("/runs", right=Right.RUNS_READ, template="screens/runs.html", shared=True)
-def runs_page(context: Page, query: Annotated[RunsQuery, Query()]) -> RunsView:
+def runs_page(context: Page, query: Annotated[RunsQuery, Query()]) -> RunsView | Response:
     runs = context.application.runs
+    if times := query.in_utc(context.viewer):
+        link = context.viewer.link.without("since").without("until").setting("window", "all")
+        for name, at in times.items():
+            link = link.setting(name, at)
+        return context.redirect(link)
+    reasons: dict[int, StatusReason] = {}
 
     def find(after: Any, limit: int) -> SearchedRows[Run]:
-        return SearchedRows(*runs.search(query.within(context, before_id=after, limit=limit)))
+        found = SearchedRows(*runs.search(query.within(context, before_id=after, limit=limit)))
+        reasons.update(runs.waiting_reasons(found.rows))
+        return found
 
     try:
         page = context.page(
-            query, find=find, position=lambda run: run.id, item=lambda run: run_out(context, run)
+            query,
+            find=find,
+            position=lambda run: run.id,
+            item=lambda run: listed_out(context, run, reasons.get(run.id)),
         )
     except (NotFound, ReadTimedOut) as problem:
         told = context.problem(problem)
@@ -179,7 +205,8 @@ class MatchingForm(RunConditions):
 def preview_matching(context: Page, form: Annotated[MatchingForm, Form()]) -> Response:
     """Freeze the filter of the list, and show what it matches. Nothing is done before it is confirmed."""
     wanted = form.run_filter(where="form")
-    if form.window.length is not None and wanted.created_from is None:
+    has_time = wanted.created_from or wanted.created_until or wanted.finished_from
+    if form.window.length is not None and not has_time:
         wanted = replace(wanted, created_from=context.viewer.now - form.window.length)
     view = context.application.bulk.preview(form.verb, wanted)
     return context.redirect(f"/bulk/{view.action.id}")
