@@ -87,7 +87,7 @@ class JobView:
             return self.schedule_words
         if self.spec.on_event:
             return Sentence("on event %(event)s", event=self.spec.on_event)
-        return Sentence("by hand")
+        return Sentence("manual")
 
     def definition(self) -> dict[str, Any]:
         """What was said about the job, without what follows from it."""

@@ -90,7 +90,7 @@ def test_a_job_is_shown_with_its_next_five_times_and_its_rules_in_words(
 def test_a_job_that_is_not_due_by_itself_has_no_next_times(workspace: Workspace) -> None:
     workspace.append(BY_HAND)
     assert workspace.job("by-hand")["next_times"] == []
-    assert workspace.job("by-hand")["schedule_words"] == "by hand"
+    assert workspace.job("by-hand")["schedule_words"] == "manual"
     workspace.ok("job", "disable", "hello")
     assert workspace.job("hello")["next_times"] == []
 
@@ -197,7 +197,7 @@ def test_without_a_file_there_is_nothing_to_apply(empty: Workspace) -> None:
 def test_a_job_gone_from_the_file_is_listed_until_it_is_applied(workspace: Workspace) -> None:
     workspace.file.write_text("jobs: {}\n")
     (hello,) = workspace.data("job", "ls")
-    assert hello["sync_state"] == "gone from the file"
+    assert hello["sync_state"] == "removed from the file"
     workspace.ok("job", "rm", "hello", "--yes")
     assert workspace.data("job", "ls") == []
 

@@ -34,7 +34,7 @@ def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 @settings(deadline=None, max_examples=50)
 @given(
     st.lists(st.text(min_size=1, max_size=150), min_size=1, max_size=3),
-    st.sampled_from(["applied", "not applied", "gone from the file"]),
+    st.sampled_from(["applied", "not applied", "removed from the file"]),
 )
 def test_each_job_has_one_line_of_eighty_characters(names: list[str], sync_state: str) -> None:
     jobs = [{**JOB, "name": name, "sync_state": sync_state} for name in names]

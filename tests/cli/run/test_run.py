@@ -24,7 +24,7 @@ def test_a_run_that_was_asked_for_waits_and_says_why(workspace: Workspace) -> No
     assert [ground["cause"] for ground in explained["reasons"]] == ["no_leader", "no_worker"]
     assert "tsuzuki up" in explained["reasons"][0]["hint"]
     shown = workspace.ok("run", "explain", str(run_id))
-    assert "No process leads" in shown.out
+    assert "No leader" in shown.out
 
 
 def test_run_due_does_what_is_due_and_ends(workspace: Workspace) -> None:

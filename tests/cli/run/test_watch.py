@@ -26,7 +26,7 @@ def test_waiting_too_long_ends_with_124(workspace: Workspace) -> None:
 def test_watching_a_run_that_does_not_start_says_why(workspace: Workspace) -> None:
     watched = workspace.run("job", "run", "hello", "--watch", "--timeout", "3")
     assert watched.code == 124
-    assert "No process leads" in watched.err
+    assert "No leader" in watched.err
     assert "tsuzuki up" in watched.err
 
 

@@ -102,14 +102,14 @@ def test_an_item_shows_verdict_tokens_cost_and_post(person: Visitor) -> None:
     expect(page.locator(".post-preview")).to_contain_text("They can be read from Monday on.")
     expect(page.locator("main .facts")).to_contain_text("1,800")
     expect(page.locator("main .facts")).to_contain_text("$0.0024")
-    expect(page.locator("main .facts")).to_contain_text("Worth a post")
+    expect(page.locator("main .facts")).to_contain_text("Ready to post")
 
 
 def test_the_steps_of_an_item_are_told_in_japanese(site: Served) -> None:
     page = site.client.as_(None).get(f"/feeds/items/{HELD}", Accept_Language="ja").body.decode()
     steps = page[page.index('id="steps"') :].partition(">")[2].partition("</table>")[0]
     shown = re.sub(r"<(code|time|bdi)\b.*?</\1>|<[^>]+>", "", steps, flags=re.DOTALL)
-    assert "投稿の価値あり" in shown
+    assert "投稿対象" in shown
     assert re.findall(r"[A-Za-z]{3,}", shown) == []
     assert re.search(r"1240</bdi> 文字", steps)
 
@@ -149,9 +149,9 @@ def test_a_held_post_is_approved_in_a_dialog(person: Visitor, site: Served) -> N
     page = person.open(f"/feeds/items/{HELD}")
     page.get_by_role("link", name="Approve …").click()
     dialog = page.get_by_role("dialog", name="Confirm")
-    expect(dialog).to_contain_text(f"Let the post of item {HELD} go out?")
+    expect(dialog).to_contain_text(f"Approve the post of item {HELD}?")
     dialog.get_by_role("button", name="Approve 1 post").click()
-    expect(page.locator("#flash")).to_have_text(f"Item {HELD} goes out with the next run.")
+    expect(page.locator("#flash")).to_have_text(f"Item {HELD} will be posted by the next run.")
     entry = site.application.audit.find(limit=1)[0]
     assert (entry.action, entry.object_id) == ("feeds.item.approve", str(HELD))
     assert entry.actor.startswith("web:")
@@ -163,12 +163,12 @@ def test_items_with_a_reason_are_requeued_unless_they_became_more(
 ) -> None:
     with visitor(chromium, site.client.url, javascript=False) as person:
         page = person.open("/feeds")
-        page.get_by_role("link", name="Work again on: model failed").click()
-        expect(page.get_by_role("heading", name="Work on 2 items again?")).to_be_visible()
+        page.get_by_role("link", name="Requeue: model failed").click()
+        expect(page.get_by_role("heading", name="Requeue 2 items?")).to_be_visible()
         expect(page.locator(".samples li")).to_have_count(2)
         assert post(site, "/feeds/requeue", "reason=api_failed&count=1")[0] == 409
-        page.get_by_role("button", name="Work on 2 items again").click()
-        expect(page.locator("#flash")).to_have_text("2 items are worked on again.")
+        page.get_by_role("button", name="Requeue 2 items").click()
+        expect(page.locator("#flash")).to_have_text("Items requeued: 2.")
     assert (
         site.client.as_(None).get(f"/feeds/items/{DEFERRED}.json").json["item"]["waiting"]
         == "ready"
@@ -209,14 +209,14 @@ def test_a_feed_is_removed_unless_it_is_the_last(site: Served) -> None:
 
 def test_a_feed_is_looked_at_and_then_added_to_the_file(person: Visitor, site: Served) -> None:
     page = person.open("/feeds")
-    page.get_by_role("link", name="Add a feed …").click()
+    page.get_by_role("link", name="Add feed …").click()
     page.get_by_label("Address", exact=True).fill("https://city.example/feed")
     page.get_by_label("Name").fill("city")
-    page.get_by_role("textbox", name="Further keys").fill(
+    page.get_by_role("textbox", name="Other keys").fill(
         "language: ja\nscreening_prompt: What's new?"
     )
     page.get_by_role("button", name="Preview").click()
-    expect(page.locator(".job-preview")).to_contain_text("changed in the file: ")
+    expect(page.locator(".job-preview")).to_contain_text("file updated: ")
     copied = page.locator(".equivalent code").all_text_contents()
     assert copied[0] == (
         "tsuzuki feeds add 'city' 'https://city.example/feed' --job 'bot' --set 'language=\"ja\"'"
@@ -226,8 +226,8 @@ def test_a_feed_is_looked_at_and_then_added_to_the_file(person: Visitor, site: S
     file = site.application.configuration.file
     assert file
     assert "city.example" not in file.read_text(encoding="utf-8")
-    page.get_by_role("button", name="Add the feed city").click()
-    expect(page.locator("#flash")).to_have_text("The feed city is followed from now on.")
+    page.get_by_role("button", name="Add feed city").click()
+    expect(page.locator("#flash")).to_have_text("Feed city added.")
     expect(page).to_have_url(re.compile("/feeds/jobs/bot/feeds/city$"))
     assert "city.example" in file.read_text(encoding="utf-8")
 
@@ -327,7 +327,7 @@ def test_a_line_to_copy_is_one_command(site: Served) -> None:
     assert """-d '{"feed": "news", "reason": "api_failed"}'""" in copied[1]
 
 
-@pytest.mark.parametrize(("language", "word"), [("en", "Not settled"), ("ja", "未確定")])
+@pytest.mark.parametrize(("language", "word"), [("en", "Outcome unknown"), ("ja", "結果不明")])
 def test_an_item_whose_post_is_not_settled_shows_the_next_look(
     site: Served, language: str, word: str
 ) -> None:

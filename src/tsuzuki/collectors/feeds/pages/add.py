@@ -101,9 +101,7 @@ def add(context: Page, form: Annotated[AddFeedForm, Form()]) -> Response:
         refused = view.model_copy(update={"faults": faults_of(context, problem)})
         return context.render(TEMPLATE, refused, status=status_of(context, problem))
     path = f"/feeds/jobs/{path_part(job.name)}/feeds/{path_part(form.name.strip())}"
-    return context.redirect(
-        path, message("The feed %(feed)s is followed from now on."), feed=form.name.strip()
-    )
+    return context.redirect(path, message("Feed %(feed)s added."), feed=form.name.strip())
 
 
 def _job_names(context: PageContext) -> list[str]:

@@ -128,9 +128,9 @@ class DecisionForm(BaseModel):
 
 
 _DECIDED = {
-    "approve": message("Item %(id)s goes out with the next run."),
-    "was_sent": message("Item %(id)s counts as posted."),
-    "send_again": message("The post of item %(id)s is sent again by the next run."),
+    "approve": message("Item %(id)s will be posted by the next run."),
+    "was_sent": message("Item %(id)s marked as posted."),
+    "send_again": message("The next run will send the post of item %(id)s again."),
 }
 
 
@@ -193,7 +193,7 @@ def requeue_question(context: Page, item_id: ItemId) -> ItemRequeueView:
 )
 def requeue(context: Page, item_id: ItemId) -> Response:
     requeue_feed_item(context, item_id)
-    text = message("Item %(id)s is worked on again.")
+    text = message("Item %(id)s requeued.")
     return context.redirect(f"/feeds/items/{item_id}", text, id=item_id)
 
 
