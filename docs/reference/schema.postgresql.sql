@@ -875,6 +875,14 @@ CREATE TRIGGER tsuzuki_job_runs_blocked_by BEFORE UPDATE OF blocked_by ON tsuzuk
 WHEN (OLD.blocked_by IS DISTINCT FROM NEW.blocked_by)
 EXECUTE FUNCTION tsuzuki_refuse('tsuzuki: what a run was created with does not change');
 
+-- A run of an isolated function can end with its process.
+ALTER TABLE tsuzuki_job_runs
+    DROP CONSTRAINT tsuzuki_ck_job_runs_reason,
+    ADD CONSTRAINT tsuzuki_ck_job_runs_reason
+        CHECK (reason IN ('handler_failed', 'handler_unknown', 'crashed', 'memory_limit', 'arguments_invalid',
+            'timeout', 'worker_lost', 'worker_silent', 'worker_shutdown', 'not_confirmed', 'orphan_limit', 'late',
+            'overlap', 'replaced', 'operator', 'job_deleted', 'schedule_changed', 'job_disabled'));
+
 -- books -----------------------------------------------------------------------------------------------
 
 -- Where each job continues in each set of queries.

@@ -15,21 +15,26 @@ is an ordinary job that the command line and the other processes see.
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from tsuzuki.model.abilities import MAIN_MODULE
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import RunFailed, UsageError
+from tsuzuki.model.import_string import is_importable
+from tsuzuki.model.isolation import Isolation, is_isolated_child
 from tsuzuki.model.job import JobSpec
 from tsuzuki.model.run import Run
 from tsuzuki.model.states import RunState
 from tsuzuki.model.worker import DEFAULT_CAPACITY
 from tsuzuki.services.runs import Request, Runs, Submission
-from tsuzuki.wiring.library import Connection, opened_for_library
+from tsuzuki.wiring.application import Application
+from tsuzuki.wiring.library import Connection, LibraryResources, opened_for_library
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -67,6 +72,24 @@ def _path_of_program() -> str:
     return os.path.abspath(file or Path.cwd())  # noqa: PTH100 -- resolve() would follow links
 
 
+def _require_isolable(function: Callable[..., Any]) -> None:
+    """Raise `UsageError` for a function that no other process can import."""
+    name = f"{function.__module__}:{function.__qualname__}"
+    if function.__module__ == MAIN_MODULE:
+        cause = "is defined in the main script, which no other process can import"
+    elif function.__name__ == "<lambda>":
+        cause = "is a lambda, which has no name to import it by"
+    elif not is_importable(function.__module__):
+        cause = "is in a module that no other process can import"
+    else:
+        return
+    raise UsageError(
+        f"{name} cannot be executed in a process of its own: it {cause}",
+        hint="Move it to the top of an importable module, or use isolation: thread.",
+        code="not_isolable",
+    )
+
+
 class Tsuzuki:
     """One installation, used from inside a program. Thread-safe; `close` it, or use it in a `with`."""
 
@@ -85,26 +108,40 @@ class Tsuzuki:
         executes it. By default the path of the script, or of the working directory where there is none."""
         self._program = program or _path_of_program()
         self._stack = ExitStack()
-        resources = self._stack.enter_context(
-            opened_for_library(
-                config_file=config_file,
-                database_url=database_url,
-                environ=os.environ if environ is None else environ,
-                cwd=cwd,
-                clock=clock,
-                actor=actor,
-            )
+        self._open = partial(
+            opened_for_library,
+            config_file=config_file,
+            database_url=database_url,
+            environ=os.environ if environ is None else environ,
+            cwd=cwd,
+            clock=clock,
+            actor=actor,
         )
-        self._application = resources.application
-        self._transaction = resources.transaction
+        self._opening = threading.Lock()
+        self._opened: LibraryResources | None = None
+        self._is_isolated = is_isolated_child()
+        if not self._is_isolated:
+            self._resources()
         self._functions: dict[str, Callable[..., Any]] = {}
         self._undefined: dict[str, dict[str, Any]] = {}
+
+    @property
+    def _application(self) -> Application:
+        return self._resources().application
+
+    def _resources(self) -> LibraryResources:
+        """Opened by the constructor; in a process that executes an isolated function, which has imported the module of
+        this program, by the first call that needs it."""
+        with self._opening:
+            if self._opened is None:
+                self._opened = self._stack.enter_context(self._open())
+            return self._opened
 
     # --- defining -------------------------------------------------------------------------------
 
     def job(self, name: str | None = None, **keys: Any) -> Callable[[Function], Function]:
         """Define a job by decorating its function. `keys` are those of a job in `tsuzuki.yaml`:
-        schedule, on_event, arguments, max_retries, timeout, concurrency_policy, tags, …"""
+        schedule, on_event, arguments, max_retries, timeout, concurrency_policy, tags, isolation, …"""
 
         def define(function: Function) -> Function:
             if "<locals>" in function.__qualname__:
@@ -112,6 +149,8 @@ class Tsuzuki:
                     f"{function.__qualname__} is a function inside a function",
                     hint="Define it at the top of a module: other processes import it by name.",
                 )
+            if keys.get("isolation") == Isolation.PROCESS:
+                _require_isolable(function)
             path = f"{function.__module__}:{function.__qualname__}"
             job_name = name or function.__name__
             if path in self._functions and self._functions[path] is not function:
@@ -127,6 +166,8 @@ class Tsuzuki:
     def define(self, name: str, **keys: Any) -> None:
         """Define a job that is not a decorated function, for example `command=["make", "all"]`. What is wrong
         with it is raised at once; it is stored with the first call that needs it."""
+        if self._is_isolated:
+            return  # the program that started this process has defined it
         if str(keys.get("python", "")).startswith(f"{MAIN_MODULE}:"):
             keys = {"program": self._program, **keys}
         self._application.jobs.check(name, keys)
@@ -188,7 +229,7 @@ class Tsuzuki:
     def transaction(self) -> Iterator[Connection]:
         """A transaction on Tsuzuki's own database, to write one's rows and ask for runs as one."""
         self._define_all()
-        with self._transaction() as connection:
+        with self._resources().transaction() as connection:
             yield connection
 
     # --- running --------------------------------------------------------------------------------
@@ -203,6 +244,12 @@ class Tsuzuki:
     ) -> None:
         """Lead and work inside this process, in threads of its own. A stored job whose function is gone from a module
         of this program, because it was renamed for example, is disabled."""
+        if self._is_isolated:
+            raise UsageError(
+                "an engine cannot be started in a process that executes an isolated function",
+                hint='Start it below `if __name__ == "__main__":`, so that importing the module starts nothing.',
+                code="isolated_engine",
+            )
         self._define_all()
         self._application.jobs.disable_lost(self._is_lost)
         self._application.local_engine.start(
@@ -216,7 +263,8 @@ class Tsuzuki:
 
     def stop(self, *, at_once: bool = False) -> None:
         """Stop in good order: start nothing new, wait for what runs, hand back the rest."""
-        self._application.local_engine.stop(at_once=at_once)
+        if not self._is_isolated:
+            self._application.local_engine.stop(at_once=at_once)
 
     @contextmanager
     def running(self, **options: Any) -> Iterator[Self]:

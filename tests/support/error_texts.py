@@ -29,7 +29,13 @@ NOT_ON_PAGES = (
     *("web/api", "web/stream", "web/agents.py", "web/hooks.py", "web/server.py"),
     *("web/idempotency.py", "web/preconditions.py", "web/security/bodies.py"),
     *("web/security/authentication.py",),  # a page asks to sign in instead
-    *("engine/executors", "engine/worker", "engine/run_context.py", "engine/run_until_idle.py"),
+    *(
+        "engine/executors",
+        "engine/worker",
+        "engine/run_context.py",
+        "engine/run_counts.py",
+        "engine/run_until_idle.py",
+    ),
     *("engine/coordination", "store/wakeups", "store/sql/sqlite.py"),  # at the start of a process
     *(
         "store/backup.py",

@@ -29,11 +29,15 @@ class RunStopped(BaseException):
 class StopSignal:
     """The executor's side of a `RunContext`: asks the handler to stop, and fences it."""
 
-    __slots__ = ("_lock", "_stopping", "is_fenced", "is_set")
+    __slots__ = ("__weakref__", "_lock", "_stopping", "is_fenced", "is_set")
 
     def __init__(self) -> None:
         self.is_set = False
         self.is_fenced = False
+        self.forget_parent()
+
+    def forget_parent(self) -> None:
+        """Start with a lock of its own, also in a forked process."""
         self._lock = threading.Lock()
         self._stopping: threading.Event | None = None
 

@@ -64,6 +64,8 @@ class Reason(StrEnum):
 
     HANDLER_FAILED = "handler_failed"
     HANDLER_UNKNOWN = "handler_unknown"
+    CRASHED = "crashed"
+    MEMORY_LIMIT = "memory_limit"
     ARGUMENTS_INVALID = "arguments_invalid"
     TIMEOUT = "timeout"
     WORKER_LOST = "worker_lost"

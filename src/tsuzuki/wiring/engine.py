@@ -8,6 +8,8 @@ from typing import Any
 
 from tsuzuki.config import expand
 from tsuzuki.engine.executors.command.executor import CommandExecutor, require_linux
+from tsuzuki.engine.executors.isolated.executor import ByIsolation, IsolatedExecutor
+from tsuzuki.engine.executors.isolated.transactions import ChildDatabase
 from tsuzuki.engine.executors.python.executor import PythonExecutor
 from tsuzuki.engine.executors.registry import ExecutorRegistry
 from tsuzuki.engine.process import Engine
@@ -54,9 +56,25 @@ def build_engine(
         secret_names=resources.configuration.withheld_variables,
         more_secrets=partial(resources.configuration.secrets, resources.environ),
     )
-    executors = ExecutorRegistry(
-        {**dict.fromkeys(handlers, python), "command": command, "python": python}
+    isolated = IsolatedExecutor(
+        base_folder=resources.workspace,
+        kill_grace_seconds=kill_grace_seconds,
+        database=_child_database(resources, lambda: engine),
+        note_missing=python.note_missing,
+        secret_names=resources.configuration.withheld_variables,
+        more_secrets=partial(resources.configuration.secrets, resources.environ),
     )
+    executors = ExecutorRegistry(
+        {
+            **dict.fromkeys(handlers, python),
+            "command": command,
+            "python": ByIsolation(threads=python, processes=isolated),
+        }
+    )
+
+    def renew_deadline(at: float) -> None:
+        command.renew_deadline(at)
+        isolated.renew_deadline(at)
 
     def find_abilities(packages: Collection[str]) -> Abilities:
         return Abilities(
@@ -76,11 +94,25 @@ def build_engine(
         components=lambda: resources.tables.current,
         archive=resources.log_archive(),
         coordination=resources.coordination(),
-        renew_deadline=command.renew_deadline,
+        renew_deadline=renew_deadline,
         hide_secrets=SecretMask(partial(resources.configuration.secrets, resources.environ)).text,
         find_abilities=find_abilities,
     )
     return engine
+
+
+def _child_database(resources: Resources, engine: Callable[[], Engine]) -> ChildDatabase:
+    """What isolated functions need to write; `engine` is not there yet."""
+    database = resources.database
+    return ChildDatabase(
+        url=resources.configuration.database_url,
+        worker_id=lambda: engine().worker.worker_id,
+        seconds_max=lambda: engine().settings().transaction_seconds_max,
+        reserve_connection=database.reserve_connection,
+        release_connection=database.release_connection,
+        end_sessions=database.end_sessions,
+        reports=lambda: engine().worker.output,
+    )
 
 
 def _own_handlers(resources: Resources) -> dict[str, Callable[[RunContext], Any]]:

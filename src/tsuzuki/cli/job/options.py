@@ -13,6 +13,7 @@ import click
 
 from tsuzuki.cli.completions import job_kinds, zone_names
 from tsuzuki.model.errors import UsageError
+from tsuzuki.model.isolation import Isolation
 from tsuzuki.model.schedule import TRIGGER_KEYS, parse_schedule
 
 KeyPath: TypeAlias = tuple[str, ...]
@@ -95,6 +96,16 @@ _OPTIONS = (
     ),
     click.option("--on-event", metavar="TYPE", help="Run when such an event comes."),
     click.option("--timeout", metavar="DURATION", help="Stop a run that takes longer: 30s, 10m."),
+    click.option(
+        "--isolation",
+        type=click.Choice([*Isolation]),
+        help="Run the Python function in a process that can be killed, or in a thread.",
+    ),
+    click.option(
+        "--memory",
+        metavar="SIZE",
+        help="With --isolation process: fail a run that needs more memory: 512M, 2G.",
+    ),
     click.option("--max-retries", type=int, help="Try a failed run again so often."),
     click.option("--priority", type=int, help="Higher goes first, from -1000 to 1000."),
     click.option(
@@ -194,7 +205,9 @@ def _trigger_in(phrase: str) -> dict[str, Any]:
 
 
 def _rules(said: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key in ("on_event", "max_retries", "priority", "enabled"):
+    if said["isolation"] is not None:
+        yield "isolation", str(said["isolation"])
+    for key in ("memory", "on_event", "max_retries", "priority", "enabled"):
         if said[key] is not None:
             yield key, said[key]
     if said["timeout"] is not None:

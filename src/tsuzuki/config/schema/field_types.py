@@ -28,11 +28,13 @@ from tsuzuki.config.environment.urls import holds_password
 from tsuzuki.config.schema.problems import ConfigProblem
 from tsuzuki.config.yaml.nodes import KeyPath
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.isolation import MEMORY_BYTES_MIN
 from tsuzuki.model.schedule_words import read_interval
 from tsuzuki.model.zones import zone_named
 
 SECONDS_MAX = 3660 * 86_400.0
 _FUNCTION = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+_BYTE_SIZE = re.compile(r"(\d{1,9}) ?([KMGTkmgt])(?:i?B)?")
 _SHELL_OPERATORS = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>", "2>&1", "&>"})
 
 
@@ -101,6 +103,15 @@ def _parse_seconds(value: object) -> float:
         return read_interval(value).total_seconds()
     except (ConfigurationError, OverflowError):
         raise ValueError("not a duration") from None
+
+
+def _parse_bytes(value: object) -> int:
+    """A size in bytes, from a number or from text like `512M` or `2G`, which count in 1024s."""
+    if isinstance(value, str) and (found := _BYTE_SIZE.fullmatch(value.strip())):
+        return int(found[1]) << 10 * (1 + "KMGT".index(found[2].upper()))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise ValueError("not a size")
 
 
 def duration_text(seconds: float) -> str:
@@ -202,6 +213,12 @@ PositiveSeconds = Annotated[
     Field(gt=0, le=SECONDS_MAX),
     IS_DURATION,
     Expects("a duration above 0, such as 30s, 10m, 1h30m or 1d, or a number of seconds"),
+]
+ByteSize = Annotated[
+    StrictInt,
+    Field(ge=MEMORY_BYTES_MIN, le=2**53),
+    BeforeValidator(_parse_bytes, json_schema_input_type=int | str),
+    Expects("a size of at least 16M, such as 512M or 2G, or a number of bytes"),
 ]
 Count = Annotated[StrictInt, Field(ge=1, le=100_000), Expects("a whole number from 1 to 100000")]
 Word = Annotated[

@@ -6,16 +6,32 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import (
+    BaseModel,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from tsuzuki.config.schema.annotations import keys_of
-from tsuzuki.config.schema.field_types import Argv, Environment, Expects, Function, Text
+from tsuzuki.config.schema.field_types import (
+    Argv,
+    ByteSize,
+    Environment,
+    Expects,
+    Function,
+    InvalidValue,
+    Text,
+)
 from tsuzuki.config.schema.job_keys import COMMON_KEYS
 from tsuzuki.config.schema.problems import ConfigProblem
 from tsuzuki.config.schema.strict_model import StrictModel
 from tsuzuki.config.schema.validation import unknown_key, wrong_value
 from tsuzuki.config.yaml.nodes import KeyPath
+from tsuzuki.model.abilities import MAIN_MODULE
 from tsuzuki.model.errors import ConfigurationError
+from tsuzuki.model.isolation import Isolation
 from tsuzuki.model.job_question import JobQuestion
 from tsuzuki.model.suggestion import closest, did_you_mean
 
@@ -76,10 +92,31 @@ class _PythonOptions(StrictModel):
     """The function, importable from the workspace."""
     program: Text | None = None
     """For a function of `__main__`: the program that defined the job, which alone executes it."""
+    isolation: Isolation | None = None
+    """Where the function is executed: in a `process` that can be killed, or in a `thread` of the worker."""
+    memory: ByteSize | None = None
+    """With `isolation: process`: a run whose processes have more resident memory fails with `memory_limit`."""
+
+    @model_validator(mode="after")
+    def _check_isolation(self) -> "_PythonOptions":
+        is_process = self.isolation is Isolation.PROCESS
+        if is_process and self.function.startswith(f"{MAIN_MODULE}:"):
+            raise InvalidValue(
+                f"`{self.function}` cannot be executed in a process of its own: no other process can import it",
+                hint="Move the function into a module, or write isolation: thread.",
+                code="not_isolable",
+            )
+        if self.memory is not None and not is_process:
+            raise InvalidValue(
+                "`memory` limits a function in a process of its own, and this one is executed in a thread",
+                hint="Add isolation: process, or remove `memory`.",
+                code="not_isolated",
+            )
+        return self
 
     @model_serializer(mode="wrap")
-    def _without_empty_program(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Most functions belong to no program: their jobs are stored without the key."""
+    def _without_empty(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Most functions have none of these: their jobs are stored without the keys."""
         values: dict[str, Any] = serialize(self)
         return {key: value for key, value in values.items() if value is not None}
 

@@ -1,5 +1,6 @@
 """From the exception of a handler to the failure of its run: an error message, and a traceback for the log."""
 
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 from traceback import TracebackException
@@ -14,6 +15,7 @@ FRAMES_MAX = 20
 LINES_MAX = 200
 
 _EXECUTORS = Path(__file__).parent
+_IMPORT_SYSTEM = ("<frozen importlib", importlib.__file__)
 
 
 def failure_of(problem: BaseException) -> Failed:
@@ -56,10 +58,15 @@ def sentence_of(problem: BaseException) -> str:
     return (f"{name}: {message}" if message else name)[:ERROR_CHARACTERS_MAX]
 
 
+def _is_ours(file: str) -> bool:
+    """Whether code in this file only led to the handler's."""
+    return file.startswith(_IMPORT_SYSTEM) or _EXECUTORS in Path(file).parents
+
+
 def traceback_lines(problem: BaseException) -> Iterator[str]:
     """The traceback of the handler's own code, without the engine's frames above it; the last lines of it."""
     frames = problem.__traceback__
-    while frames is not None and _EXECUTORS in Path(frames.tb_frame.f_code.co_filename).parents:
+    while frames is not None and _is_ours(frames.tb_frame.f_code.co_filename):
         frames = frames.tb_next
     summary = TracebackException(type(problem), problem, frames, limit=-FRAMES_MAX, compact=True)
     lines = "".join(summary.format()).splitlines()

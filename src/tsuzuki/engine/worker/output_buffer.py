@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
+from tsuzuki.engine.run_counts import require_counts
 from tsuzuki.engine.task import Task
 from tsuzuki.engine.worker.run_log import RunLog
 from tsuzuki.model.clock import Clock
-from tsuzuki.model.errors import UsageError
 from tsuzuki.model.run import StartedRun
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.store import logs
@@ -26,9 +26,6 @@ BUFFERED_BYTES_MAX = 2 * 1024 * 1024
 
 FLUSH_BYTES = BUFFERED_BYTES_MAX // 2
 """From here on the worker is woken to write, so that handlers need not wait."""
-
-COUNT_MAX = 2**63 - 1
-"""The largest number the database can hold."""
 
 LINE_OVERHEAD_BYTES = 100
 """What a buffered line costs beside its text."""
@@ -128,12 +125,7 @@ class OutputBuffer:
 
     def progress(self, task: Task, processed: int, total: int | None) -> None:
         # Refused here, in the handler: in the worker's transaction it would stop all that runs.
-        if not _is_count(processed) or not (total is None or _is_count(total)):
-            raise UsageError(
-                f"progress cannot be {processed!r} of {total!r}",
-                hint="Count in whole numbers from 0 on; leave the total out if it is unknown.",
-                code="progress",
-            )
+        require_counts(processed, total)
         with self._taken:
             report = ProgressReport(
                 run=task.started,
@@ -168,6 +160,13 @@ class OutputBuffer:
                     self._stored_reports[run_id] = report
                     self._output.reports.pop(run_id, None)
 
+    def number_stored(self, run_id: int, number: int) -> None:
+        """The report of this number was committed by an isolated process, unless there is a later one."""
+        with self._taken:
+            report = self._last_reports.get(run_id)
+        if report is not None and report.number == number:
+            self.progress_stored([report])
+
     def put_back(self, output: BufferedOutput) -> None:
         """It was not written, because the transaction failed or rows were locked: keep it, in order. Of progress only
         what is still a run's last report, and not stored: the handler may have written it, or a newer one, in its own
@@ -189,11 +188,6 @@ class OutputBuffer:
                 self._logs.pop(run_id, None)
                 self._last_reports.pop(run_id, None)
                 self._stored_reports.pop(run_id, None)
-
-
-def _is_count(value: object) -> bool:
-    # Not a bool, though that is an int: PostgreSQL cannot store it as a number.
-    return type(value) is int and 0 <= value <= COUNT_MAX
 
 
 def write_output(

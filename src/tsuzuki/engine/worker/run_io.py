@@ -1,21 +1,38 @@
 """What a run may do to the database while it executes: log, report progress, and write behind the fence."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from tsuzuki.engine.task import Task
-from tsuzuki.engine.worker.output_buffer import OutputBuffer
 from tsuzuki.model.errors import Fenced
 from tsuzuki.store.runs import ownership, progress
+from tsuzuki.store.runs.progress import ProgressReport
 from tsuzuki.store.sql.database import Connection, ConnectionUse, Database
 from tsuzuki.store.sql.write_hold import LockUser
+
+
+class RunOutput(Protocol):
+    """Where log and progress go: the worker's buffer, or from an isolated process the way to it."""
+
+    def log(self, task: Task, stream: str, content: str | bytes) -> None: ...
+
+    def has_space(self) -> bool: ...
+
+    def wait_for_space(self, seconds: float) -> bool: ...
+
+    def progress(self, task: Task, processed: int, total: int | None) -> None: ...
+
+    def unstored_progress(self, run_id: int) -> ProgressReport | None: ...
+
+    def progress_stored(self, reports: Iterable[ProgressReport]) -> None: ...
 
 
 class WorkerRunIO:
     """Implements `RunIO` for the runs of one worker."""
 
     def __init__(
-        self, *, database: Database, output: OutputBuffer, worker_id: Callable[[], str]
+        self, *, database: Database, output: RunOutput, worker_id: Callable[[], str]
     ) -> None:
         self._database = database
         self._output = output

@@ -114,6 +114,21 @@ class Database:
         """Connections taken inside the block, by the same task or thread, are for this use."""
         return pool_of(self.engine).used_for(use)
 
+    def reserve_connection(self) -> bool:
+        """Count a connection that an isolated process of ours is about to open; false if there may be no more."""
+        return pool_of(self.engine).reserve()
+
+    def release_connection(self) -> None:
+        """That connection is closed."""
+        pool_of(self.engine).release()
+
+    def end_sessions(self, name: str) -> None:
+        """End the server's sessions of this name: their process was killed, and a statement or a row lock of it may
+        outlive it. SQLite needs no such thing, because the kernel releases the locks of a process."""
+        if not self.is_sqlite:
+            with translate_errors(self.engine.url), self._reader.connect() as connection:
+                postgresql.end_sessions(connection, name)
+
     def name_sessions(self, name: str) -> None:
         """How the server lists the connections of this process (PostgreSQL: `pg_stat_activity`)."""
         if not self.is_sqlite:

@@ -63,7 +63,9 @@ own connection."""
 NAMES_OF_UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT"})
 """That an installation of PostgreSQL may have as its zone."""
 
-CONNECT_TIMEOUT_SECONDS = 5
+CONNECT_TIMEOUT_SECONDS = 4
+"""With default settings a heartbeat that could not connect for this long can be followed by another one in time."""
+
 CANCEL_SECONDS = 2.0
 
 OUT_OF_CONNECTIONS = (
@@ -202,6 +204,17 @@ def name_sessions(engine: Engine, name: str) -> None:
         named["application_name"] = f"{PROGRAM} {name}"
 
     event.listen(engine, "do_connect", set_name)
+
+
+_END_SESSIONS = sqlalchemy.text(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE application_name = :name AND usename = current_user"
+)
+
+
+def end_sessions(connection: Connection, name: str) -> None:
+    """End the sessions of our user that were given this name, also behind a pooler, where a pid says nothing."""
+    connection.execute(_END_SESSIONS, {"name": f"{PROGRAM} {name}"})
 
 
 def _known_parameters() -> list[str]:

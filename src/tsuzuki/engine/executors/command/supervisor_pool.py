@@ -50,15 +50,9 @@ class SupervisorPool:
 
         Raises `OSError` if it could not be handed over.
         """
-        text = spec.as_bytes()
         ours, theirs = _pipes()
         try:
-            if len(text) > INLINE_BYTES_MAX:
-                theirs.append(_file_of(text))
-                text = b""
-            supervisor = self._hand_over_to_idle(text, theirs) or self._hand_over_to_new(
-                text, theirs
-            )
+            supervisor = self.hand_over(spec, theirs)
         except BaseException:
             _close(ours)
             raise
@@ -66,6 +60,18 @@ class SupervisorPool:
             _close(theirs)
         stdout, stderr = ours
         return SupervisedCommand(supervisor=supervisor, stdout=stdout, stderr=stderr)
+
+    def hand_over(self, spec: CommandSpec, descriptors: Sequence[int]) -> SupervisorConnection:
+        """Have a supervisor start the command, with these as its standard output, standard error and perhaps standard
+        input. The caller closes its own. Raises `OSError` if it could not be handed over."""
+        text = spec.as_bytes()
+        files = [_file_of(text)] if len(text) > INLINE_BYTES_MAX else []
+        text = b"" if files else text
+        sent = [*descriptors, *files]
+        try:
+            return self._hand_over_to_idle(text, sent) or self._hand_over_to_new(text, sent)
+        finally:
+            _close(files)
 
     def release(self, supervisor: SupervisorConnection) -> None:
         """Its command has ended: it may have the next one."""

@@ -3,23 +3,18 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from contextvars import Context
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any
 
 from tsuzuki.engine.executors.event_loop_thread import EventLoopThread
-from tsuzuki.engine.executors.failures import failure_of, traceback_lines, unstorable
+from tsuzuki.engine.executors.python.call import FunctionCall
 from tsuzuki.engine.executors.python.functions import Function, Functions
-from tsuzuki.engine.executors.python.own_loop import OwnLoop
 from tsuzuki.engine.executors.python.thread_pool import HandlerThreadPool
-from tsuzuki.engine.outcome import SUCCEEDED, Failed, Outcome, StopCause, Stopped, Succeeded
-from tsuzuki.engine.run_context import RunContext, RunStopped, StopSignal, log_line
+from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped
+from tsuzuki.engine.run_context import StopSignal
 from tsuzuki.engine.task import OnOutcome, RunIO, Task
 from tsuzuki.model.abilities import MAIN_MODULE
 from tsuzuki.model.clock import Clock
-from tsuzuki.model.errors import NotFound, TsuzukiError, UsageError
-from tsuzuki.model.run_limits import stored_result
 from tsuzuki.model.states import Reason
 
 
@@ -49,12 +44,11 @@ class PythonExecution:
     """Three may race to end it: the function, a caller of `stop`, the timer. The first one does."""
 
     __slots__ = (
+        "_call",
         "_cause",
         "_lock",
         "_on_outcome",
-        "_own_loop",
         "_phase",
-        "_run_io",
         "_running",
         "_runtime",
         "_stop_signal",
@@ -65,7 +59,6 @@ class PythonExecution:
         self, task: Task, run_io: RunIO, runtime: PythonRuntime, on_outcome: OnOutcome
     ) -> None:
         self._task = task
-        self._run_io = run_io
         self._runtime = runtime
         self._on_outcome = on_outcome
         self._stop_signal = StopSignal()
@@ -73,12 +66,18 @@ class PythonExecution:
         self._phase = _Phase.WAITING
         self._cause: StopCause | None = None
         self._running: asyncio.Task[None] | None = None
-        self._own_loop: OwnLoop[Outcome] | None = None
+        self._call = FunctionCall(
+            task,
+            run_io=run_io,
+            functions=runtime.functions,
+            clock=runtime.clock,
+            stop_signal=self._stop_signal,
+        )
 
     def start(self) -> None:
         """Start the call: on the shared loop if the function is known to be for it, else in a thread, which first
         looks the function up."""
-        function = self._runtime.functions.known(self._function_name)
+        function = self._runtime.functions.known(self._call.name)
         if function is not None and _shares_loop(function) and not self._is_other_program:
             self._runtime.loop.post(self._enter_loop, function)
         else:
@@ -100,8 +99,8 @@ class PythonExecution:
             return
         if phase is _Phase.ON_LOOP:
             self._runtime.loop.post(self._cancel)
-        elif self._own_loop is not None:
-            self._own_loop.cancel()
+        else:
+            self._call.cancel_own_loop()
         if at_once:
             self._runtime.timer.post(self._abandon, cause)
         elif is_first:
@@ -122,43 +121,19 @@ class PythonExecution:
         """Look the function up, and call it or pass it to the loop; false if the run was abandoned before."""
         if self._is_other_program:
             program = self._task.spec.options.get("program")
-            error = f"{self._function_name!r} is a function of another program: {program}"
+            error = f"{self._call.name!r} is a function of another program: {program}"
             return self._end(Failed(reason=Reason.HANDLER_UNKNOWN, error=error))
-        try:
-            function = self._runtime.functions.find(self._function_name)
-        except NotFound as problem:
-            if problem.__cause__ is not None:
-                self._log_traceback(problem.__cause__)
-            return self._end(Failed(reason=Reason.HANDLER_UNKNOWN, error=problem.message))
+        function = self._call.find()
+        if isinstance(function, Failed):
+            return self._end(function)
         if not function.is_async:
-            return self._end(self._outcome_of_call(function))
+            return self._end(self._call.outcome(function))
         if not _shares_loop(function):
-            return self._end(self._outcome_on_own_loop(function))
+            return self._end(self._call.outcome_on_own_loop(function))
         if not self._move(_Phase.WAITING):
             return False
         self._runtime.loop.post(self._enter_loop, function)
         return True
-
-    def _outcome_of_call(self, function: Function) -> Outcome:
-        keywords = self._keywords(function)
-        if isinstance(keywords, Failed):
-            return keywords
-        try:
-            # A context of its own: its context variables must not leak into the next run of this thread.
-            return _succeeded(Context().run(function.call, **keywords))
-        except BaseException as problem:  # noqa: BLE001 -- any exception is an outcome
-            return self._outcome_of_raising(problem)
-
-    def _outcome_on_own_loop(self, function: Function) -> Outcome:
-        own_loop = OwnLoop[Outcome]()
-        self._own_loop = own_loop
-        if self._cause is not None:  # read after `_own_loop` is set: `stop` may have missed it
-            own_loop.cancel()
-        try:
-            outcome = own_loop.run(self._outcome_of_awaiting(function))
-        except BaseException as problem:  # noqa: BLE001 -- such as too many open files
-            return self._outcome_of_raising(problem)
-        return outcome or Stopped(cause=self._cause or StopCause.SHUTDOWN)
 
     # --- on the shared loop ---------------------------------------------------------------------
 
@@ -173,16 +148,7 @@ class PythonExecution:
             self._running.cancel()
 
     async def _await(self, function: Function) -> None:
-        self._end(await self._outcome_of_awaiting(function))
-
-    async def _outcome_of_awaiting(self, function: Function) -> Outcome:
-        keywords = self._keywords(function)
-        if isinstance(keywords, Failed):
-            return keywords
-        try:
-            return _succeeded(await function.call(**keywords))
-        except BaseException as problem:  # noqa: BLE001 -- any exception is an outcome
-            return self._outcome_of_raising(problem)
+        self._end(await self._call.outcome_of_awaiting(function))
 
     def _cancel(self) -> None:
         if self._running is not None:
@@ -221,58 +187,15 @@ class PythonExecution:
         self._runtime.live.discard(self)
         self._on_outcome(self._task, outcome if self._cause is None else Stopped(cause=self._cause))
 
-    # --- from a call to its outcome -------------------------------------------------------------
-
-    @property
-    def _function_name(self) -> str:
-        spec = self._task.spec
-        return str(spec.options.get("function", "")) if spec.handler == "python" else spec.handler
-
     @property
     def _is_other_program(self) -> bool:
         """Its function would be found by name here, but is another one. The leader assigns no such run, unless its
         job was changed at that moment."""
-        if not self._function_name.startswith(f"{MAIN_MODULE}:"):
+        if not self._call.name.startswith(f"{MAIN_MODULE}:"):
             return False
         return self._task.spec.options.get("program") != self._runtime.program
-
-    def _keywords(self, function: Function) -> dict[str, Any] | Failed:
-        try:
-            return function.keywords(self._task.run.arguments, self._context)
-        except UsageError as problem:
-            return Failed(reason=Reason.ARGUMENTS_INVALID, error=problem.message)
-
-    def _context(self) -> RunContext:
-        return RunContext(
-            task=self._task,
-            run_io=self._run_io,
-            clock=self._runtime.clock,
-            stop_signal=self._stop_signal,
-        )
-
-    def _outcome_of_raising(self, problem: BaseException) -> Outcome:
-        is_cancellation = isinstance(problem, RunStopped | asyncio.CancelledError)
-        if self._cause is not None and is_cancellation:
-            return Stopped(cause=self._cause)
-        if not isinstance(problem, TsuzukiError):
-            self._log_traceback(problem)
-        return failure_of(problem)
-
-    def _log_traceback(self, problem: BaseException) -> None:
-        for line in traceback_lines(problem):
-            log_line(self._run_io, self._task, self._stop_signal, "stderr", line)
 
 
 def _shares_loop(function: Function) -> bool:
     """Whether it is async and takes no context, and so cannot open a transaction that would block the loop."""
     return function.is_async and not function.contexts
-
-
-def _succeeded(value: Any) -> Outcome:
-    """The value as it will be read back: a copy, because the handler may still change its own."""
-    if value is None:
-        return SUCCEEDED
-    try:
-        return Succeeded(result=stored_result(value))
-    except UsageError as problem:
-        return unstorable(problem)

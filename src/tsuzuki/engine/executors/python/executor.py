@@ -53,6 +53,10 @@ class PythonExecutor:
         """Those of the top-level packages, and of the registered functions', that could be imported here."""
         return self._runtime.functions.importable(packages)
 
+    def note_missing(self, name: str) -> None:
+        """A function could not be loaded in an isolated process."""
+        self._runtime.functions.note_missing(name)
+
     def missing(self) -> frozenset[str]:
         """The functions that could not be loaded lately."""
         return self._runtime.functions.missing()

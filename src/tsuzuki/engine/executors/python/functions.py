@@ -10,7 +10,6 @@ from the run's arguments, and every argument needs its parameter, except for `de
 """
 
 import importlib
-import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +22,7 @@ from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.abilities import MAIN_MODULE
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import NotFound, UsageError
+from tsuzuki.model.import_string import is_importable
 
 MISSING_SECONDS = 30.0
 """How long a worker takes no runs of a function that it could not load. Then it tries again: what its module needs
@@ -105,10 +105,14 @@ class Functions:
             try:
                 found = _inspected(name, _imported(name) if call is None else call)
             except NotFound:
-                self._missing[name] = self._clock.monotonic() + MISSING_SECONDS
+                self.note_missing(name)
                 raise
             self._found[name] = found
         return found
+
+    def note_missing(self, name: str) -> None:
+        """It could not be loaded, here or in an isolated process: take no runs of it for a while."""
+        self._missing[name] = self._clock.monotonic() + MISSING_SECONDS
 
     def missing(self) -> frozenset[str]:
         """The functions that could not be loaded lately."""
@@ -122,9 +126,9 @@ class Functions:
         """Those of the top-level packages that could be imported here; none is. And those of registered functions."""
         registered = {name.partition(".")[0] for name in self._registered_modules()}
         asked = {*packages} - registered - {MAIN_MODULE}
-        found = {package for package in asked if _is_importable(package)}
+        found = {package for package in asked if is_importable(package)}
         if asked - found and self._must_look_again():
-            found = {package for package in asked if _is_importable(package)}
+            found = {package for package in asked if is_importable(package)}
         return frozenset((registered | found) - {MAIN_MODULE})
 
     def _must_look_again(self) -> bool:
@@ -135,15 +139,6 @@ class Functions:
         self._caches_valid_until = now + MISSING_SECONDS
         importlib.invalidate_caches()
         return True
-
-
-def _is_importable(package: str) -> bool:
-    try:
-        return importlib.util.find_spec(package) is not None
-    except ValueError:  # it is loaded, by a program that gave it no spec
-        return package in sys.modules
-    except Exception:  # noqa: BLE001 -- whatever a finder of a third party raises
-        return False
 
 
 def _imported(name: str) -> Any:

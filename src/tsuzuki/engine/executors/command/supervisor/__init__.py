@@ -12,6 +12,7 @@ run, and "no child left" means that no process is left. Only then does it take t
 * when the deadline passes that the worker renews with each heartbeat: a worker that is paused does not, and
   another one may start the run soon after;
 * when the command's main process has ended; its exit code is the result;
+* when its processes have more resident memory than the worker allows;
 * on request: `TERM` sends SIGTERM to the whole command, `KILL` sends SIGKILL.
 
 A pid is signalled only while it cannot have been reused: our own children and their groups before they are
@@ -24,11 +25,15 @@ those descendants live on, because no process is left that knows them. A server 
 TERM, KILL = b"T", b"K"
 """The requests to stop a command. A request to start one carries descriptors."""
 
+MEMORY = b"M"
+"""The request to kill a command when its processes have more resident memory than the bytes that follow, as text; with
+0 there is no limit."""
+
 START = b"+"
 """The first byte of a request to start a command; its spec follows."""
 
 INLINE_BYTES_MAX = 64 * 1024
 """A longer spec is in a file, whose descriptor is sent too."""
 
-DESCRIPTORS_MAX = 3
-"""Sent with a request to start a command: standard output, standard error, perhaps the spec."""
+DESCRIPTORS_MAX = 4
+"""Sent with a request to start a command: standard output, standard error, perhaps standard input and the spec."""

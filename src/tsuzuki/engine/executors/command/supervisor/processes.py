@@ -15,6 +15,8 @@ PR_SET_CHILD_SUBREAPER = 36
 INHERITED_DESCRIPTOR_MIN = 20
 """Commands may use smaller descriptors for files of their own."""
 
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
 _prctl = ctypes.CDLL(None).prctl
 
 
@@ -36,6 +38,12 @@ def resume_when_parent_ends() -> None:
     """Receive SIGCONT when our parent ends, so that we notice it even if we were stopped (SIGSTOP) before. The kernel
     also sends it when only the thread that forked us ends, where a signal that kills would be wrong."""
     _prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGCONT))
+
+
+def end_with_parent() -> None:
+    """Be killed when our parent ends. Only for a child of a process with one thread: the kernel also does so when the
+    thread that forked us ends."""
+    _prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL))
 
 
 class KillSwitch:
@@ -114,6 +122,18 @@ def terminate(leader: int) -> None:
             os.killpg(leader, number)
         for process in others:
             _signal(process, number)
+
+
+def resident_bytes() -> int:
+    """The resident memory of all our descendants; pages that they share count for each."""
+    return sum(_resident_pages(process.pid) for process in _descendants(os.getpid())) * _PAGE_BYTES
+
+
+def _resident_pages(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1])
+    except (OSError, IndexError):  # it has ended meanwhile
+        return 0
 
 
 def _signal(process: Process, number: int) -> None:

@@ -10,9 +10,9 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from . import DESCRIPTORS_MAX, INLINE_BYTES_MAX, START, TERM
+from . import DESCRIPTORS_MAX, INLINE_BYTES_MAX, MEMORY, START, TERM
 from .deadline import SharedDeadline
 from .processes import (
     KillSwitch,
@@ -20,6 +20,7 @@ from .processes import (
     has_ended,
     kill_all_children,
     kill_group,
+    resident_bytes,
     resume_when_parent_ends,
     terminate,
 )
@@ -30,6 +31,22 @@ PAUSES_SECONDS = [0.05] * 40
 
 LOOK_SECONDS = 1.0
 """The longest wait before the deadline is read again: a timeout does not run while the machine is suspended."""
+
+
+MEMORY_SECONDS = 0.1
+"""How often the memory of a command with a limit is measured."""
+
+REQUEST_BYTES_MAX = 64
+"""Of a request about the command under way."""
+
+
+class _Request(NamedTuple):
+    """The request to start a command. Without `stdin` its standard input is empty."""
+
+    spec: bytes
+    stdout: int
+    stderr: int
+    stdin: int | None
 
 
 class Supervisor:
@@ -50,12 +67,12 @@ class Supervisor:
         become_subreaper()
         resume_when_parent_ends()
         while self._is_clean and (request := self._next_request()):
-            self._run(*request)
+            self._run(request)
         self._control.close()
         kill_all_children(self._signals.wait, itertools.repeat(1.0))
 
-    def _next_request(self) -> tuple[bytes, int, int] | None:
-        """The spec of the next command and its outputs; None if there will be no more."""
+    def _next_request(self) -> _Request | None:
+        """The next command; None if there will be no more."""
         while True:
             ready = self._signals.wait_with(self._worker, self._control)
             if self._worker in ready:
@@ -67,8 +84,7 @@ class Supervisor:
                 return None
             # Without descriptors it is a request to stop the last command, which had ended already.
             if descriptors:
-                stdout, stderr, *files = descriptors
-                return _content(files) or message.removeprefix(START), stdout, stderr
+                return _request(message.removeprefix(START), *descriptors)
 
     def _receive_request(self) -> tuple[bytes, list[int]]:
         try:
@@ -82,21 +98,22 @@ class Supervisor:
             return b"", []
         return message, descriptors
 
-    def _run(self, request: bytes, stdout: int, stderr: int) -> None:
+    def _run(self, request: _Request) -> None:
         """Run one command and report how it ended."""
-        spec = json.loads(request)
+        spec = json.loads(request.spec)
         try:
             if self._deadline.seconds_left() <= 0:
                 self._report(spec, stopped=True, is_late=True, is_clean=True)
                 return
-            main = _start(spec, stdout, stderr, inherited=[self._kill_switch.descriptor])
+            main = _start(spec, request, inherited=[self._kill_switch.descriptor])
         except OSError as problem:
             at_folder = problem.filename == _raw(spec["cwd"])
             self._report(spec, refused=problem.errno, at_folder=at_folder, is_clean=True)
             return
         finally:
-            os.close(stdout)
-            os.close(stderr)
+            for descriptor in request[1:]:
+                if descriptor is not None:
+                    os.close(descriptor)
         self._kill_switch.set_group(main.pid)
         watched = self._watch(main.pid)
         kill_group(main.pid)
@@ -109,13 +126,15 @@ class Supervisor:
         _remove(spec["scratch"])
         _send(self._control, facts)
 
-    def _watch(self, main: int) -> dict[str, bool]:
-        """Return when the main process has ended: whether we stopped it before it ended by itself, and whether
-        because the deadline had passed."""
+    def _watch(self, main: int) -> dict[str, object]:
+        """Return when the main process has ended: whether we stopped it before it ended by itself, whether because
+        the deadline had passed, and how much memory it had if that was too much."""
         was_stopped = is_late = False
+        memory, memory_max = 0, 0
         sources: list[int | socket.socket | None] = [self._worker, self._control]
         while not has_ended(main):
-            seconds = math.inf if is_late else min(self._deadline.seconds_left(), LOOK_SECONDS)
+            look_seconds = MEMORY_SECONDS if memory_max else LOOK_SECONDS
+            seconds = math.inf if is_late else min(self._deadline.seconds_left(), look_seconds)
             ready = self._signals.wait_with(*sources, seconds=seconds)
             if has_ended(main):
                 continue
@@ -123,30 +142,42 @@ class Supervisor:
                 was_stopped = is_late = True
                 kill_group(main)
                 sources.clear()
+            if memory_max and not memory and (used := resident_bytes()) > memory_max:
+                memory = used
+                kill_group(main)
             if not (ready and sources):
+                continue
+            request = b"" if self._worker in ready else self._receive()
+            if request.startswith(MEMORY):
+                memory_max = int(request.removeprefix(MEMORY))
                 continue
             was_stopped = True
             # Anything but `TERM` kills at once: `KILL`, a closed socket, a worker that is gone.
-            if self._worker not in ready and self._receive() == TERM:
+            if request == TERM:
                 terminate(main)
             else:
                 kill_group(main)
                 sources.clear()
-        return {"stopped": was_stopped, "is_late": is_late}
+        return {"stopped": was_stopped, "is_late": is_late, "memory": memory}
 
     def _receive(self) -> bytes:
         try:
-            return self._control.recv(1)
+            return self._control.recv(REQUEST_BYTES_MAX)
         except OSError:
             return b""
 
 
-def _content(files: Iterable[int]) -> bytes:
-    content = b""
-    for descriptor in files:
-        with os.fdopen(descriptor, "rb") as file:
-            content += file.read()
-    return content
+def _request(spec: bytes, stdout: int, stderr: int, *others: int) -> _Request:
+    """`others` are standard input, if it has one, and a file with a spec that is too long for the message."""
+    rest = list(others)
+    if not spec:
+        spec = _content(rest.pop())
+    return _Request(spec, stdout, stderr, rest.pop() if rest else None)
+
+
+def _content(descriptor: int) -> bytes:
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read()
 
 
 def refuse(control: socket.socket, problem: OSError) -> None:
@@ -160,7 +191,7 @@ def _send(control: socket.socket, facts: dict[str, object]) -> None:
 
 
 def _start(
-    spec: dict[str, Any], stdout: int, stderr: int, *, inherited: Sequence[int]
+    spec: dict[str, Any], request: _Request, *, inherited: Sequence[int]
 ) -> "subprocess.Popen[bytes]":
     def start(program: Path | None = None) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(  # noqa: S603 -- to run the job's command is its purpose
@@ -168,9 +199,9 @@ def _start(
             executable=program,
             env={_raw(name): _raw(value) for name, value in spec["environment"].items()},
             cwd=_raw(spec["cwd"]),
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=stderr,
+            stdin=subprocess.DEVNULL if request.stdin is None else request.stdin,
+            stdout=request.stdout,
+            stderr=request.stderr,
             start_new_session=True,
             pass_fds=inherited,
         )

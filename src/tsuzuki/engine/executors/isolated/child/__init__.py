@@ -1,0 +1,1 @@
+"""What runs in a child: one function after the other, each with its context."""
