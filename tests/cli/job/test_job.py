@@ -23,11 +23,11 @@ def test_the_list_has_a_line_for_each_job_with_its_schedule_in_words(workspace: 
     workspace.define("made", {"command": ["true"], "on_event": "order.created"})
     ended = workspace.ok("job", "ls")
     heading, hello, made, nightly = ended.out.splitlines()
-    assert heading.split() == "NAME ENABLED SCHEDULE NEXT KIND SOURCE SYNC".split()
+    assert heading.split() == "NAME ENABLED SCHEDULE NEXT LAST ENDED KIND SOURCE SYNC".split()
     assert hello.startswith("hello    on       every 10 minutes ")
-    assert hello.endswith("Z  command  file      applied")
+    assert hello.endswith("Z  -     -      command  file      applied")
     assert "on event order.created" in made
-    assert made.endswith("  -                     command  database  applied")
+    assert made.endswith("  -                     -     -      command  database  applied")
     assert "at 02:30 every day, Europe/Berlin" in nightly
     assert nightly.endswith("not applied")
     assert ended.err == "File and database differ. Bring them in step with: tsuzuki job apply\n"
@@ -38,8 +38,29 @@ def test_plain_lines_hold_the_same_columns_as_values(workspace: Workspace) -> No
     name, enabled, schedule, next_at, *rest = ended.out.rstrip("\n").split("\t")
     assert (name, enabled, schedule) == ("hello", "true", "every 10 minutes")
     assert datetime.fromisoformat(next_at).minute % 10 == 0
-    assert rest == ["command", "file", "applied"]
+    assert rest == ["", "", "command", "file", "applied"]
     assert ended.err == ""
+
+
+def test_the_list_has_the_last_result_of_each_job(workspace: Workspace) -> None:
+    workspace.ok("job", "add", "bad", "--", "false")
+    for name in ("hello", "bad"):
+        workspace.ok("job", "run", name)
+    workspace.run("run-due", "--quiet")
+    ended = {job["name"]: job for job in workspace.data("job", "ls")}
+    assert (ended["hello"]["last_outcome"], ended["hello"]["last_run_id"]) == ("succeeded", 1)
+    assert (ended["bad"]["last_outcome"], ended["bad"]["last_run_id"]) == ("failed", 2)
+    assert workspace.data("job", "ls") == list(ended.values())  # by the fast reader
+
+
+def test_built_in_jobs_are_listed_only_when_asked_for(workspace: Workspace) -> None:
+    workspace.ok("job", "add", "bad", "--", "false")
+    workspace.ok("job", "run", "bad")
+    workspace.run("run-due", "--quiet")
+    workspace.ok("run", "bulk", "retry", "--job", "bad", "--yes", "--background")
+    names = {job["name"] for job in workspace.data("job", "ls")}
+    assert names == {"hello", "bad"}
+    assert {job["name"] for job in workspace.data("job", "ls", "--built-in")} > names
 
 
 def test_json_holds_every_field(workspace: Workspace) -> None:
