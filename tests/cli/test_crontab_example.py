@@ -36,6 +36,10 @@ def test_its_25_jobs_are_valid_and_each_has_a_description(crontab: Workspace) ->
     assert all(job["description"] for job in jobs)
 
 
+def test_a_spread_is_told_in_whole_seconds(crontab: Workspace) -> None:
+    assert crontab.job("clean-temp")["schedule_words"].endswith(", plus 0:08:38 (spread)")
+
+
 def test_every_script_of_it_exists(crontab: Workspace) -> None:
     for job in crontab.data("job", "ls"):
         command = job["options"].get("argv", [])

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -70,7 +70,8 @@ class JobView:
         spec = self.spec
         words = [spec.schedule.describe()] if spec.schedule else []
         if spec.schedule and spec.spread_seconds:
-            words = [f"{words[0]}, {spec.spread_offset.total_seconds():g} s later (spread)"]
+            offset = timedelta(seconds=round(spec.spread_offset.total_seconds()))
+            words = [f"{words[0]}, plus {offset} (spread)"]
         if spec.on_event:
             words.append(f"on event {spec.on_event}")
         return ", or ".join(words) or "manual"
