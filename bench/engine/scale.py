@@ -220,7 +220,9 @@ def main() -> None:
     parser.add_argument("--shapes", default=",".join(SHAPES))
     parser.add_argument("--jobs", type=int)
     parser.add_argument(
-        "--default-settings", action="store_true", help="no rarer heartbeats for many workers"
+        "--default-settings",
+        action="store_true",
+        help="keep default heartbeats even for many workers",
     )
     run(parser, measures, name="scale")
 
