@@ -51,7 +51,7 @@ def measures(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for title, figures in taken.items():
         median = statistics.median(figures)
         ratio = {"seconds_to_bare": median / bare} if title.startswith("tsuzuki") else {}
-        yield {"measure": "start of a program", "program": title, "seconds": median, **ratio}
+        yield {"measure": "program startup", "program": title, "seconds": median, **ratio}
 
 
 def main() -> None:

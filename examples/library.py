@@ -1,4 +1,4 @@
-"""Tsuzuki inside a program: a job beside its code, a run that is asked for, its result.
+"""Tsuzuki in a Python program: define jobs, submit runs and wait for results.
 
 Run it with `python examples/library.py`.
 """
@@ -14,7 +14,7 @@ app = Tsuzuki(f"sqlite:///{folder}/example.db")
 
 @app.job(max_retries=3, backoff={"initial": "1s"})
 def count_words(run: RunContext, text: str) -> dict[str, int]:
-    """Counts, tells how far it is, and returns JSON."""
+    """Count words, report progress, and return JSON."""
     words = text.split()
     for number, word in enumerate(words, start=1):
         run.progress(number, len(words))
@@ -24,7 +24,7 @@ def count_words(run: RunContext, text: str) -> dict[str, int]:
 
 @app.job(on_event="page.saved")
 async def index_page(run: RunContext) -> None:
-    """Starts when somebody emits `page.saved`; the payload is in `run.event`."""
+    """Runs when `page.saved` is emitted; the payload is in `run.event`."""
     run.log(f"indexing {run.event['page']}")
 
 
@@ -36,7 +36,7 @@ def main() -> None:
         same = app.submit("count_words", {"text": "what comes next"}, idempotency_key="first")
         print("asked twice, run once:", same.id == handle.id)
 
-        # Rows of one's own and the run that works on them: both or neither.
+        # Store your rows and the run that processes them in one transaction: both or neither.
         with app.transaction() as connection:
             connection.exec_driver_sql("CREATE TABLE pages (name TEXT)")
             connection.exec_driver_sql("INSERT INTO pages VALUES ('home')")

@@ -21,7 +21,9 @@ MODULES_MAX = 120
 
 def main(words: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.changed_tests", description=__doc__)
-    parser.add_argument("--base", help="the revision to compare with (default: where main began)")
+    parser.add_argument(
+        "--base", help="revision to compare with (default: newest commit also on origin/main)"
+    )
     base = parser.parse_args(words).base or _where_main_began()
     changed = changed_files(base)
     found = test_modules(changed, users_of_files())

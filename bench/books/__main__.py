@@ -118,7 +118,7 @@ def measures(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--peer", help="a Python that has dlt[sqlalchemy]")
+    parser.add_argument("--peer", help="Python interpreter with dlt[sqlalchemy]")
     run(parser, measures, name="books", short={"rounds": 1})
 
 

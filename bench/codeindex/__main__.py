@@ -61,7 +61,7 @@ def cold(tree: str, rounds: int) -> Iterator[dict[str, Any]]:
     taken: dict[str, list[dict[str, Any]]] = {"ctags": [], "definitions": [], "references": []}
     if not _has_ctags():
         del taken["ctags"]
-        print("universal-ctags is not installed: no ratio to it", file=sys.stderr)
+        print("universal-ctags is not installed; skipping the comparison", file=sys.stderr)
     for _ in range(rounds):
         for program, all_of_it in taken.items():
             all_of_it.append(cold_build(program, tree))
@@ -79,7 +79,7 @@ def peer(tree: str) -> Iterator[dict[str, Any]]:
     try:
         python = str(interpreter("codeindex"))
     except NotInstalled as problem:
-        print(f"code-index-mcp is not measured: {problem}", file=sys.stderr)
+        print(f"skipping code-index-mcp: {problem}", file=sys.stderr)
         return
     before = cold_build("references", tree)
     with folder() as place:
@@ -99,7 +99,7 @@ def single(name: str, tree: str) -> dict[str, Any]:
         "worktree": "second worktree, built and searched",
         "answers": "start of a build and status while it runs",
         "references": "references of random names",
-        "watch": "save of a file until it is in the index",
+        "watch": "time from save to index",
         "mcp": "MCP server: start, build and status",
     }
     return {"measure": titles[name], "program": "ours", **figures}

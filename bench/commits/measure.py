@@ -42,14 +42,16 @@ def measures(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
         yield {"measure": "statistics over a million commits", "program": "ours", **million}
     if asked.pydriller:
         beside = peer.compare(repository, CACHE)
-        yield {"measure": "first collection, PyDriller beside", "program": "ours", **beside}
+        yield {"measure": "first collection, with PyDriller", "program": "ours", **beside}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--commits", type=int, default=30_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--pydriller", action="store_true", help="also its peer, in its own venv")
+    parser.add_argument(
+        "--pydriller", action="store_true", help="also measure pydriller, in its own venv"
+    )
     run(parser, measures, name="commits", short={"rounds": 1, "commits": 3_000})
 
 

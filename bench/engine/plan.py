@@ -274,7 +274,7 @@ MEASURES = (
         ),
     ),
     Measure(
-        title="drain beside finished runs, PostgreSQL",
+        title="drain with finished runs, PostgreSQL",
         unit="jobs/s",
         entrants=(
             Entrant(peer="tsuzuki", store=PG, run="drain", label="empty table"),
@@ -293,7 +293,7 @@ MEASURES = (
         ),
     ),
     Measure(
-        title="drain beside finished runs, SQLite",
+        title="drain with finished runs, SQLite",
         unit="jobs/s",
         entrants=(
             Entrant(peer="tsuzuki", store=SQLITE, run="drain", label="empty table"),
@@ -316,7 +316,7 @@ MEASURES = (
         ),
     ),
     Measure(
-        title="drain beside a held transaction",
+        title="drain with a held transaction",
         unit="jobs/s",
         entrants=(
             Entrant(peer="tsuzuki", store=PG, run="drain", label="none held"),

@@ -162,10 +162,12 @@ def conditions(stores: Stores, extent: Extent, load: float) -> dict[str, str]:
 def asked() -> tuple[Extent, Path]:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true", help="at most three minutes")
-    parser.add_argument("--only", default="", help="measures whose title has these words")
+    parser.add_argument("--only", default="", help="only measures whose title contains this text")
     parser.add_argument("--peers", default="", help="only these, by commas, beside our own")
-    parser.add_argument("--stores", default="", help="of PostgreSQL, SQLite and Redis, by commas")
-    parser.add_argument("--jobs", type=int, help="instead of the plan's: to try, not to compare")
+    parser.add_argument("--stores", default="", help="comma-separated: PostgreSQL, SQLite, Redis")
+    parser.add_argument(
+        "--jobs", type=int, help="number of jobs instead of the plan's (for smoke tests)"
+    )
     parser.add_argument("--result", type=Path, default=RESULTS)
     options = parser.parse_args()
     extent = Extent(

@@ -95,7 +95,8 @@ def forked(act: Callable[[], None]) -> psutil.Process:
 @contextmanager
 def server() -> Iterator[tuple[PostgresOfCheckout, Path]]:
     """A PostgreSQL that takes the connections of all of them, else with its default settings; and its folder."""
-    with temporary_folder("tsuzuki-scale-") as folder:
+    with temporary_folder("tsuzuki-scale-") as name:
+        folder = Path(name)
         started = start_server(folder)
         with psycopg.connect(started.get_uri(), autocommit=True) as connection:
             connection.execute(f"ALTER SYSTEM SET max_connections = {CONNECTIONS}")
@@ -103,7 +104,7 @@ def server() -> Iterator[tuple[PostgresOfCheckout, Path]]:
         pgexec("pg_ctl", words, bin_path=Path(started.bin_path), user=started.system_user)
         started.ensure_postgres_running()
         try:
-            yield started, Path(folder)
+            yield started, folder
         finally:
             started.cleanup()
 
@@ -219,7 +220,9 @@ def main() -> None:
     parser.add_argument("--shapes", default=",".join(SHAPES))
     parser.add_argument("--jobs", type=int)
     parser.add_argument(
-        "--default-settings", action="store_true", help="no rarer heartbeats for many workers"
+        "--default-settings",
+        action="store_true",
+        help="keep default heartbeats even for many workers",
     )
     run(parser, measures, name="scale")
 

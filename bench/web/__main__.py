@@ -3,11 +3,11 @@
     python -m bench.web [--database sqlite] [--runs 1000000] [--rounds 20] [--drain 500] [--only lists]
                         [--named WORDS] [--folder FOLDER] [--result bench/results/web.json]
 
-`lists` measures every list, count and overview while an engine drains beside; `--named` only those whose name has these
-words. `pages` measures every page, `live` 200 viewers of a live one. `log` measures the page of a run with a log of a
-million lines. `submit` measures runs started by 16 clients beside the library's own submit. `streams` measures open
-streams. With a folder the filled SQLite file is kept for the next time. Prints a table (median and 95th percentile by
-the clock, 95th percentile of processor time), and writes JSON.
+`lists` measures every list, count and overview while an engine drains runs; `--named` selects those whose name contains
+the words. `pages` measures every page, `live` 200 viewers of a live page, `log` the page of a run with a million log
+lines, `submit` 16 clients that start runs compared with the library's own submit, `streams` open streams. With
+`--folder`, the filled SQLite file is kept and reused. Prints a table (elapsed time at p50 and p95, processor time at
+p95) and writes JSON.
 """
 
 import argparse
@@ -56,8 +56,8 @@ def _migrate(url: str) -> None:
 
 
 def beside_many(url: str, wanted: Sequence[str], words: argparse.Namespace) -> dict[str, Any]:
-    """What is measured beside many runs. One database serves all of it: filling it takes minutes. Lists come last:
-    the drain beside them leaves hours that no leader has added up."""
+    """Measure everything that needs many stored runs, in one database, because filling it takes minutes. Lists come
+    last: the drain during their measurement leaves hours that no leader has added up."""
     found: dict[str, Any] = {}
     if "pages" in wanted:
         found["pages"] = pages.measure(url, rounds=words.rounds)
@@ -106,11 +106,11 @@ def show(found: dict[str, Any]) -> None:
 
 def rows(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Result rows with their ratios."""
-    beside = f"beside {found['runs']} runs, {found['database']}"
+    extent = f"with {found['runs']} runs, {found['database']}"
     for kind, bound in (("lists", lists.BOUND_MS), ("pages", pages.BOUND_MS)):
         for name, figures in found.get(kind, {}).items():
             ratio = {"p95_to_bound": round(figures["p95_ms"] / bound, 3)}
-            yield {"measure": f"{kind} {beside}", "program": name, **figures, **ratio}
+            yield {"measure": f"{kind} {extent}", "program": name, **figures, **ratio}
     if "submit" in found:
         submitted = found["submit"]
         ratios = {
@@ -130,7 +130,9 @@ def main() -> None:
     parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
     parser.add_argument("--runs", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--drain", type=int, default=500, help="runs a second beside")
+    parser.add_argument(
+        "--drain", type=int, default=500, help="runs per second to drain during the measurement"
+    )
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--submitted", type=int, default=3_200)
     parser.add_argument("--only", choices=MEASURES, action="append")

@@ -27,7 +27,7 @@ def measure(
                 client.get(path)
                 times[one].append((time.perf_counter() - started_at) * 1000)
     found = {one.name: _figures(taken) for one, taken in times.items()}
-    print(f"drained meanwhile: {drained}", file=sys.stderr)
+    print(f"runs drained during the measurement: {drained}", file=sys.stderr)
     return found
 
 

@@ -81,3 +81,12 @@ def test_a_change_that_is_refused_leaves_no_trace(changed: Workspace) -> None:
     assert changed.run(*"job update hello --set priority=high".split()).code == 3
     assert changed.run(*"job rm unknown --yes".split()).code == 4
     assert changed.data("audit", "ls") == before
+
+
+def test_a_change_of_a_run_names_its_job(workspace: Workspace) -> None:
+    workspace.ok("job", "run", "hello")
+    workspace.ok("run", "cancel", "1")
+    newest = workspace.data("audit", "ls", "--type", "run", "--since", "1h")[0]
+    assert (newest["object_id"], newest["job"]) == ("1", "hello")
+    assert "1 (hello)" in workspace.ok("audit", "ls").out
+    assert workspace.data("audit", "ls", "--since", "2999-01-01") == []

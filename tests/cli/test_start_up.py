@@ -177,7 +177,7 @@ def test_an_edited_file_is_read_at_once(workspace: Workspace, cache: str) -> Non
 
 def test_a_file_that_became_invalid_is_refused(workspace: Workspace, cache: str) -> None:
     workspace.append("\nnonsense: 1\n")
-    assert workspace.run("run", "ls", XDG_CACHE_HOME=cache).code == 3
+    assert workspace.run("job", "ls", XDG_CACHE_HOME=cache).code == 3
 
 
 def test_a_pipe_in_place_of_the_file_is_refused_and_not_read(

@@ -30,22 +30,29 @@ def test_without_a_wake_up_a_wait_ends_after_its_time(clock: MovingClock) -> Non
 
 
 @pytest.mark.parametrize(
-    ("names", "leader", "worker"),
+    ("names", "leader", "worker", "definitions"),
     [
-        ({WakeupChannel.LEADER}, True, False),
-        ({WakeupChannel.WORKERS}, False, True),
-        ({"w-1"}, False, True),
-        ({"w-2"}, False, False),
-        (ALL_CHANNELS, True, True),
+        ({WakeupChannel.LEADER}, True, False, False),
+        ({WakeupChannel.WORKERS}, False, True, True),
+        ({"w-1"}, False, True, False),
+        ({"w-2"}, False, False, False),
+        (ALL_CHANNELS, True, True, True),
     ],
     ids=["leader", "workers", "this worker", "another worker", "all channels"],
 )
 def test_a_name_wakes_the_loop_that_it_stands_for(
-    clock: MovingClock, names: set[str], leader: bool, worker: bool
+    clock: MovingClock, names: set[str], leader: bool, worker: bool, definitions: bool
 ) -> None:
     wakeups = ProcessWakeUps(clock, worker_id=lambda: "w-1")
     wakeups.wake(names)
-    assert (wakeups.leader.wait(0), wakeups.worker.wait(0)) == (leader, worker)
+    woken = [one.wait(0) for one in (wakeups.leader, wakeups.worker, wakeups.definitions)]
+    assert woken == [leader, worker, definitions]
+
+
+def test_a_process_that_stops_wakes_every_loop(clock: MovingClock) -> None:
+    wakeups = ProcessWakeUps(clock, worker_id=lambda: "w-1")
+    wakeups.wake_all()
+    assert all(one.wait(0) for one in (wakeups.leader, wakeups.worker, wakeups.definitions))
 
 
 def test_a_worker_that_its_own_process_wakes_was_not_called(clock: MovingClock) -> None:

@@ -112,7 +112,7 @@ def test_a_run_is_found_and_canceled_by_keyboard_alone(person: Visitor, site: Se
     page.keyboard.press("Enter")
     expect(dialog.get_by_role("button", name=f"Cancel run {run_id}")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.locator("#flash")).to_have_text(f"Run {run_id} was canceled.")
+    expect(page.locator("#flash")).to_have_text(f"Run {run_id} canceled.")
 
 
 def test_a_lost_connection_costs_no_row_and_doubles_none(chromium: Browser, site: Served) -> None:

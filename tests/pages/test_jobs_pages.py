@@ -52,15 +52,15 @@ def test_a_job_is_run_switched_off_and_deleted_in_dialogs(person: Visitor, site:
     dialog.get_by_role("textbox", name="Arguments").fill("month: 11")
     check_page(page)
     dialog.get_by_role("button", name="Run now").click()
-    expect(page.locator("#flash")).to_contain_text("was started")
+    expect(page.locator("#flash")).to_contain_text("started")
     run_id = int(page.url.rpartition("/")[2])
     assert site.application.runs.get(run_id).run.arguments == {"month": 11}
     page.get_by_role("link", name="short-lived").first.click()
-    page.get_by_role("link", name="Switch off …").click()
-    expect(dialog).to_contain_text("1 run of it has not ended.")
-    dialog.get_by_role("button", name="Switch off short-lived").click()
-    expect(page.locator("#flash")).to_have_text("Job short-lived was switched off.")
-    expect(page.locator("h1")).to_contain_text("Switched off")
+    page.get_by_role("link", name="Disable …").click()
+    expect(dialog).to_contain_text("1 run has not finished yet.")
+    dialog.get_by_role("button", name="Disable short-lived").click()
+    expect(page.locator("#flash")).to_have_text("Job short-lived disabled.")
+    expect(page.locator("h1")).to_contain_text("Disabled")
     page.get_by_role("link", name="Delete …").click()
     dialog.get_by_role("button", name="Delete short-lived").click()
     expect(page).to_have_url(re.compile(r"/jobs$"))
@@ -105,9 +105,7 @@ def test_a_button_is_there_for_those_who_may(fixed: Served) -> None:
         for role in ("viewer", "operator", "admin")
     }
     assert seen == {"viewer": [], "operator": ["run", "disable"], "admin": list(buttons)}
-    assert (
-        b"Changes of the definition" not in fixed.client.as_("viewer").get("/jobs/made-here").body
-    )
+    assert b"Change history" not in fixed.client.as_("viewer").get("/jobs/made-here").body
 
 
 def test_a_job_of_the_file_says_where_it_stands_and_is_not_edited_here(fixed: Served) -> None:
@@ -234,7 +232,7 @@ def test_the_file_is_applied_after_a_look_at_what_changes(fixed: Served) -> None
         assert client.get("/jobs/-/apply.json").json["changes"] == [
             {"kind": "add", "name": "extra", "keys": []}
         ]
-        assert "Apply 1 change of the file?" in client.get("/jobs/-/apply").body.decode()
+        assert "Apply 1 change from the file?" in client.get("/jobs/-/apply").body.decode()
         assert send(client, "/jobs/-/apply").status == 303
         assert client.get("/jobs/extra.json").json["job"]["sync_state"] == "applied"
         file.write_text("jobs: [", encoding="utf-8")

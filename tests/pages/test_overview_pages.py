@@ -89,7 +89,7 @@ def test_a_group_of_failures_is_acknowledged_in_a_dialog(person: Visitor, site: 
     dialog = page.get_by_role("dialog", name="Confirm")
     expect(dialog).to_contain_text(f"Acknowledge {group.failures} failure")
     dialog.get_by_role("button", name="Acknowledge").click()
-    expect(page.locator("#flash")).to_have_text("The failures were acknowledged.")
+    expect(page.locator("#flash")).to_have_text("Failures acknowledged.")
     expect(page.locator(f"#group-{group.id}")).to_have_count(0)
     page.get_by_role("link", name="All", exact=True).click()
     expect(page.locator(f"#group-{group.id}")).to_contain_text("Acknowledged")

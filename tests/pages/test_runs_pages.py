@@ -55,7 +55,7 @@ def test_a_filter_is_a_chip_that_can_be_turned_round_and_removed(person: Visitor
     chip.get_by_role("link", name="Exclude instead").click()
     expect(page).to_have_url(re.compile(r"exclude_job=always-fails$"))
     expect(page.locator("#runs")).not_to_contain_text("always-fails")
-    page.locator(".chip-excluded").get_by_role("link", name="Remove this filter").click()
+    page.locator(".chip-excluded").get_by_role("link", name="Remove filter").click()
     expect(page).to_have_url(re.compile(r"/runs$"))
     page.go_back()
     expect(page.locator(".chip-excluded")).to_contain_text("always-fails")
@@ -114,12 +114,12 @@ def test_a_run_is_canceled_in_a_dialog_and_retried(person: Visitor, site: Served
     expect(dialog).to_be_hidden()
     page.get_by_role("link", name="Cancel …").click()
     dialog.get_by_role("button", name=f"Cancel run {run_id}").click()
-    expect(page.locator("#flash")).to_have_text(f"Run {run_id} was canceled.")
+    expect(page.locator("#flash")).to_have_text(f"Run {run_id} canceled.")
     page.reload()
     expect(page.locator("#flash")).to_have_count(0)
     page.get_by_role("link", name="Retry …").click()
     dialog.get_by_role("button", name=f"Retry run {run_id}").click()
-    expect(page.locator("#flash")).to_have_text(f"This run retries run {run_id}.")
+    expect(page.locator("#flash")).to_have_text(f"This run is a retry of run {run_id}.")
     assert site.application.audit.find(limit=2)[0].actor.startswith("web:")
 
 
@@ -133,7 +133,7 @@ def test_all_of_it_works_without_javascript(chromium: Browser, site: Served) -> 
         expect(page.get_by_role("heading", name="Cancel 2 runs?")).to_be_visible()
         expect(page.locator("code").first).to_have_text(f"tsuzuki run cancel {second} {first}")
         page.get_by_role("button", name="Cancel these runs").click()
-        expect(page.locator("#flash")).to_have_text("2 runs done.")
+        expect(page.locator("#flash")).to_have_text("Runs updated: 2.")
     assert site.application.runs.get(first).run.state is RunState.CANCELED
 
 
@@ -218,7 +218,7 @@ def test_keys_move_open_and_jump(person: Visitor) -> None:
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"/bulk$"))
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
 
 
 def test_a_run_is_compared_with_the_last_good_one(person: Visitor) -> None:
@@ -226,7 +226,7 @@ def test_a_run_is_compared_with_the_last_good_one(person: Visitor) -> None:
     page.get_by_role("link", name="Compare").click()
     expect(page.get_by_role("row", name=re.compile("^Run"))).to_have_text(re.compile(r"2\s*1"))
     expect(page.get_by_role("row", name=re.compile("^Input month"))).to_contain_text("11")
-    expect(page.locator("main")).to_contain_text("The logs are the same, apart from numbers.")
+    expect(page.locator("main")).to_contain_text("The logs are identical except for numbers.")
 
 
 def test_the_attempts_of_a_run_are_listed(person: Visitor, site: Served) -> None:
@@ -329,7 +329,7 @@ def test_runs_are_listed_between_two_times_on_the_clock_of_the_reader(
         page.get_by_role("button", name="Apply").click()
         expect(page).to_have_url(re.compile(r"created_from=2026-01-01T18%3A00%3A00"))
         expect(page.locator(".chips")).to_contain_text("2026-01-02 03:00:00 JST")
-        expect(page.locator(".empty")).to_contain_text("No run matches")
+        expect(page.locator(".empty")).to_contain_text("No matching runs")
         page.locator(".filters summary").click()
         expect(page.get_by_label("Until", exact=True)).to_have_value("2026-01-02T04:00")
         twin = check_twin(person, "/runs?since=2026-01-02T03:00")
@@ -339,5 +339,5 @@ def test_runs_are_listed_between_two_times_on_the_clock_of_the_reader(
 def test_a_waiting_run_says_why_in_the_list(person: Visitor, site: Served) -> None:
     run_id = new_run(site)
     row = person.open("/runs").locator(f"#run-{run_id} .c-happened")
-    expect(row).not_to_contain_text("by hand")
+    expect(row).not_to_contain_text("manual")
     expect(row.locator("[title]")).to_have_attribute("title", re.compile(r"\w+ \w+"))

@@ -69,7 +69,7 @@ def test_a_wrong_password_keeps_the_name_and_the_way_back(
         page.locator("[name=name]").fill("ada")
         page.locator("[name=password]").fill("wrong")
         page.get_by_role("button", name="Sign in").click()
-        expect(page.get_by_role("alert")).to_have_text("The name or the password is wrong.")
+        expect(page.get_by_role("alert")).to_have_text("Wrong name or password.")
         expect(page.locator("[name=name]")).to_have_value("ada")
         expect(page.locator("[name=next]")).to_have_value("/runs/7")
         person.faults.clear()  # the browser reports the 401
@@ -80,8 +80,8 @@ def test_preferences_are_kept_and_act_at_once(person: Visitor) -> None:
     page.get_by_label("Language").select_option("ja")
     page.get_by_label("Theme").select_option("dark")
     page.get_by_label("Time zone").select_option("Asia/Tokyo")
-    page.get_by_label("Single keys").uncheck()
-    page.get_by_role("button", name="Keep").click()
+    page.get_by_label("Single-key shortcuts").uncheck()
+    page.get_by_role("button", name="Save").click()
     expect(page.locator("html")).to_have_attribute("lang", "ja")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"

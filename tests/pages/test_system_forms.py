@@ -55,7 +55,7 @@ def send(client: Client, path: str, **fields: object) -> tuple[int, str]:
 
 def test_the_overview_says_in_one_sentence_how_it_is(client: Client) -> None:
     text = page(client, "/")
-    assert "It runs, and 1 thing needs attention" in text
+    assert "1 issue needs attention" in text
     view = client.get("/overview.json").json
     assert (view["health"], view["engine"]["is_led"]) == ("attention", True)
     assert view["ended"]["failed"] == 2
@@ -135,7 +135,7 @@ def test_a_worker_is_drained_after_a_question_that_names_it(served: Served) -> N
     (worker,) = served.client.get("/workers.json").json["workers"]
     path = f"/workers/{worker['id']}"
     assert worker["id"] in page(served.client, f"{path}/detach")
-    assert "It holds no run." in page(served.client, f"{path}/drain")
+    assert "The worker has no runs." in page(served.client, f"{path}/drain")
     assert send(served.client, f"{path}/drain") == (303, "/workers")
     assert served.application.audit.find(object_type="worker")[0].action == "worker.drain"
     assert send(served.client, "/workers/none/drain")[0] == 404
@@ -171,7 +171,7 @@ def test_changes_are_filtered_by_their_chips_and_lead_to_their_object(client: Cl
     assert f'href="{place}"' in text
     assert "event.emit" in text
     assert "job.add" not in text
-    assert "No change matches" in page(client, "/audit?object_type=nothing")
+    assert "No matching changes" in page(client, "/audit?object_type=nothing")
 
 
 def test_those_who_may_not_act_see_no_button(served: Served) -> None:
@@ -179,7 +179,7 @@ def test_those_who_may_not_act_see_no_button(served: Served) -> None:
     for path, button in {
         f"/failures/{group}": "Retry all …",
         "/workers": "Step down …|Drain …|Detach …",
-        "/events": "Emit an event …",
+        "/events": "Emit event …",
     }.items():
         assert re.search(button, page(served.client, path)), path
         assert not re.search(button, page(served.client.as_("viewer"), path)), path

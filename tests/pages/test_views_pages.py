@@ -22,7 +22,7 @@ def test_a_list_is_saved_opened_and_deleted(
     page.get_by_role("link", name="Save view").click()
     dialog.get_by_role("textbox", name="Name").fill(HOSTILE)
     dialog.get_by_role("button", name="Save view").click()
-    expect(page.locator("#flash")).to_have_text("The view was saved.")
+    expect(page.locator("#flash")).to_have_text("View saved.")
     expect(page).to_have_url(re.compile(r"/runs\?state=FAILED$"))
     layouts.check("/views")
     page.goto(f"{site.client.url}/views")
@@ -30,8 +30,8 @@ def test_a_list_is_saved_opened_and_deleted(
     expect(page).to_have_url(re.compile(r"/runs\?state=FAILED$"))
     page.go_back()
     page.get_by_role("link", name="Delete …").click()
-    dialog.get_by_role("button", name="Delete the view").click()
-    expect(page.locator("main")).to_contain_text("There is no saved view yet")
+    dialog.get_by_role("button", name="Delete view").click()
+    expect(page.locator("main")).to_contain_text("No saved views yet")
     actions = [entry.action for entry in site.application.audit.find(object_type="view")]
     assert actions == ["view.delete", "view.save"]
 

@@ -21,7 +21,8 @@ WAIT_MS = 60_000
 """Long: the first page of a browser waits for its program and fonts, on a machine that may be busy."""
 ENGLISH_WORDS = frozenset(
     "Tsuzuki CLI curl JSON UTC API MCP Ctrl Enter URL SSE RSS CSV SVG HTML HTTP LSP SQLite PostgreSQL Redis GitLab "
-    "Google Books Mastodon Gemini English setup git".split()
+    "Google Books Mastodon Gemini English setup git ID IDs ISBN Atom Feed Standard Webhooks Webhook SIGTERM SIGKILL "
+    "tsuzuki yaml type verify backfill ci backup Hub Signature Gitlab Token".split()
 )
 """Names and terms that Japanese pages have as they are."""
 

@@ -34,8 +34,10 @@ class Verdict:
 
 def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
-    parser.add_argument("--number", type=int, default=60, help="how many (default: 60)")
-    parser.add_argument("--seed", type=int, help="which ones (default: drawn and printed)")
+    parser.add_argument("--number", type=int, default=60, help="number of mutants (default: 60)")
+    parser.add_argument(
+        "--seed", type=int, help="seed that selects the mutants (default: random, printed)"
+    )
     options = parser.parse_args(words)
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     trees = [made(number) for number in range(TREES)]

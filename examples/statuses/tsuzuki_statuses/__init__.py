@@ -1,1 +1,1 @@
-"""Keeps the public statuses of Mastodon accounts."""
+"""Collects the public statuses of Mastodon accounts."""

@@ -1,4 +1,4 @@
-"""`/api/v1/statuses`."""
+"""API route `/api/v1/statuses`."""
 
 from typing import Annotated
 
@@ -15,7 +15,7 @@ router = api_router("statuses")
 
 
 class StatusOut(Model):
-    """A stored status, and the run that stored it."""
+    """A stored status with the run that stored it."""
 
     job: str
     id: str

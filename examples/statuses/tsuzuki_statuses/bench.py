@@ -1,4 +1,4 @@
-"""Statuses per second from the stand-in, beside a loop that asks for the same pages and stores nothing.
+"""Benchmark: statuses collected per second from the stand-in, compared with a loop that only requests the pages.
 
     python -m tsuzuki_statuses.bench [--short] [--result statuses.json]
 
@@ -48,7 +48,7 @@ def _asked(section):
 
 
 def _collected(url):
-    """With the start of two processes, as a person would run it."""
+    """Collect with commands in two processes, as a user would."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "tsuzuki.yaml").write_text(FILE.format(url=url, account=ACCOUNT), "utf-8")
         for words in (("job", "run", "news"), ("run-due",)):

@@ -1,4 +1,4 @@
-"""The check of `tsuzuki doctor`: each account is asked for once. Nothing is changed."""
+"""`tsuzuki doctor` check: request each account once, changing nothing."""
 
 from tsuzuki.model.check import checked, fault_of
 from tsuzuki.model.errors import ConfigurationError

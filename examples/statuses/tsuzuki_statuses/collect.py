@@ -1,4 +1,4 @@
-"""The handler: page after page, each stored in one transaction with the place where the next one starts."""
+"""The handler: collects page by page, each stored in one transaction with the cursor where the next one starts."""
 
 from tsuzuki_statuses import queries
 from tsuzuki_statuses.options import Section

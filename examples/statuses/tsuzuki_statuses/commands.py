@@ -17,7 +17,7 @@ def cursors(application):
 
 @click.group("statuses", cls=Group)
 def statuses():
-    """Keep the public statuses of Mastodon accounts.
+    """Collect the public statuses of Mastodon accounts.
 
     \b
     tsuzuki statuses ls
@@ -29,7 +29,7 @@ def statuses():
 @click.option("--limit", default=100, help="Maximum number of statuses.")
 @click.pass_obj
 def ls(invocation, job, limit):
-    """List stored statuses by job, the oldest first.
+    """List stored statuses by job, oldest first.
 
     \b
     tsuzuki statuses ls --job news

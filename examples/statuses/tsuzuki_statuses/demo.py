@@ -1,4 +1,4 @@
-"""The part of `tsuzuki demo`: a section, a job and the stand-in that it collects from."""
+"""Part of `tsuzuki demo`: a section, a job and the stand-in it collects from."""
 
 from tsuzuki.cli.demo.part import DemoPart, DemoServer
 from tsuzuki.sandbox.server import StandIn

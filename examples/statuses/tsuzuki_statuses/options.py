@@ -1,4 +1,4 @@
-"""The keys of a statuses job, and the section `statuses` that all of them share."""
+"""Keys of a statuses job, and the shared section `statuses`."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from tsuzuki.model.job_question import JobQuestion
 
 
 class Options(BaseModel):
-    """The keys of one job."""
+    """Keys of one job."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -21,7 +21,7 @@ class Options(BaseModel):
 
 
 class Section(BaseModel):
-    """`statuses:` in the file. Each key is also a variable, such as TSUZUKI_STATUSES_BASE_URL."""
+    """Section `statuses:` of the file. Each key can also be a variable, such as TSUZUKI_STATUSES_BASE_URL."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -41,7 +41,7 @@ statuses:
 """,
     starter_job="""\
 mastodon-news:
-  type: statuses                     # the public statuses of an account
+  type: statuses                     # collect the public statuses of an account
   account: "109302436954721982"
   schedule: {every: 10m}
 """,

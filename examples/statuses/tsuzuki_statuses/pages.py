@@ -1,4 +1,4 @@
-"""What the collector adds to the web page."""
+"""Pages, menu entry, overview card and run section that the collector adds to the web page."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The record: import strings, because every command loads it."""
+"""The collector's record, with import strings because every command loads it."""
 
 from tsuzuki.wiring.collector import Collector
 

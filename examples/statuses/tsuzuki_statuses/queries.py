@@ -1,4 +1,4 @@
-"""Every statement, one function each."""
+"""SQL statements, one function each."""
 
 from sqlalchemy import delete, func, insert, select
 
@@ -6,7 +6,7 @@ from tsuzuki_statuses.tables import cursors, kept
 
 
 def newest_id(connection, job, account):
-    """The id up to which everything is stored, or None: also if the cursor is that of another account."""
+    """ID up to which everything is stored; None without a cursor, or if it belongs to another account."""
     found = select(cursors.c.newest_id).where(cursors.c.job == job, cursors.c.account == account)
     return connection.execute(found).scalar_one_or_none()
 
@@ -25,7 +25,7 @@ def find_cursors(connection):
 
 
 def put_page(connection, job, run_id, page):
-    """Store the statuses of a page that are not stored yet: the cursor may have been reset."""
+    """Store a page's statuses, skipping those already stored, because the cursor may have been reset."""
     known = stored_among(connection, job, [one.id for one in page])
     rows = [{"job": job, "run_id": run_id, **vars(one)} for one in page if one.id not in known]
     if rows:
@@ -34,7 +34,7 @@ def put_page(connection, job, run_id, page):
 
 
 def stored_among(connection, job, ids):
-    """Those of these statuses that a job has stored."""
+    """The given IDs that a job has stored."""
     found = select(kept.c.id).where(kept.c.job == job, kept.c.id.in_(ids))
     return set(connection.execute(found).scalars())
 

@@ -1,4 +1,4 @@
-"""The rights of the collector. Each names the lowest role that has it."""
+"""Rights of the collector, each with the lowest role that includes it."""
 
 from tsuzuki.model.access import CollectorRight, Role
 

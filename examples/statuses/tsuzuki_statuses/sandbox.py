@@ -1,4 +1,4 @@
-"""The stand-in for Mastodon: an account with statuses, in pages. It imports nothing of the product but the sandbox."""
+"""Stand-in for Mastodon: one account with paged statuses. It imports nothing of the product but the sandbox."""
 
 from tsuzuki.sandbox.exchange import Route, Router, json_response
 from tsuzuki.sandbox.stand_in_kind import StandInKind
@@ -16,7 +16,7 @@ STAND_INS = (
 
 
 class Account:
-    """One account. `POST /_sandbox/statuses` posts; every stand-in has `/_sandbox/faults` too."""
+    """A stand-in account. `POST /_sandbox/statuses` posts; like every stand-in, it has `/_sandbox/faults`."""
 
     def __init__(self, count=12):
         self._statuses = []

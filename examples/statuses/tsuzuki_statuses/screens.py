@@ -1,4 +1,4 @@
-"""The pages: stored statuses, and deleting those of a job. Also the card, and what a run left behind."""
+"""Pages to list stored statuses and delete those of a job; the overview card; the effects of a run."""
 
 from typing import Annotated
 
@@ -56,14 +56,14 @@ def forget(context: Page, name: JobName) -> Response:
 
 
 def cards(context):
-    """One card, made with each rendering of the overview."""
+    """Create one card, on each rendering of the overview."""
     words = translations(context.viewer.language)
     count = number_text(context.application.service(NAME).count(), context.viewer.language)
     return [Card(name=words.gettext("Statuses"), number=count, path="/statuses")]
 
 
 def run_effects(context, run):
-    """What a run has left behind. It is asked about the runs of every job."""
+    """Describe what a run did. Called for the runs of every job."""
     if run.job_name not in context.application.service(NAME).jobs():
         return RunEffects()
     words = translations(context.viewer.language)

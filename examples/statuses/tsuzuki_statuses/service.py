@@ -1,4 +1,4 @@
-"""The use cases: commands, routes, pages and tools call them."""
+"""Use cases, called by commands, routes, pages and tools."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +12,7 @@ NAME = "statuses"
 
 @dataclass(frozen=True, kw_only=True)
 class CursorView:
-    """Where a job continues; `is_current` if it belongs to the account that the job has now."""
+    """Cursor of a job; `is_current` if it belongs to the job's current account."""
 
     job: str
     account: str
@@ -21,11 +21,11 @@ class CursorView:
     is_current: bool
 
     def as_dict(self):
-        """A value for each column of `tsuzuki job cursor ls`."""
+        """Values for the columns of `tsuzuki job cursor ls`."""
         return {
             "job": self.job,
             "start_index": self.newest_id,
-            "is_exhausted": False,  # more may be posted at any time
+            "is_exhausted": False,  # new statuses can appear at any time
             "is_current": self.is_current,
             "last_updated_at": self.updated_at,
             "query_set_hash": self.account,
@@ -33,7 +33,7 @@ class CursorView:
 
 
 class Statuses:
-    """Built from a `ServiceContext`, for one actor."""
+    """Service for one actor, built from a `ServiceContext`."""
 
     def __init__(self, context):
         self._database = context.database
@@ -51,12 +51,12 @@ class Statuses:
             return queries.count(connection, job=job, run_id=run_id)
 
     def jobs(self):
-        """The names of the jobs of this kind, and their accounts."""
+        """Names of the jobs of this type, with their accounts."""
         specs = [view.spec for view in self._jobs.find()]
         return {spec.name: spec.options["account"] for spec in specs if spec.handler == NAME}
 
     def cursors(self, job_name=None):
-        """Every cursor, or that of one job. Raises `NotFound` for a job of another kind that has none."""
+        """All cursors, or the cursor of one job. Raises `NotFound` for a job of another type that has none."""
         jobs = self.jobs()
         with self._database.read() as connection:
             rows = queries.find_cursors(connection)
@@ -70,7 +70,7 @@ class Statuses:
         return found
 
     def reset_cursors(self, job_name):
-        """Let the next run of a job start from the beginning. What is stored is kept, and not stored twice."""
+        """Make the next run of a job start from the beginning. Stored statuses are kept and not stored twice."""
         with self._database.write() as connection:
             deleted = queries.delete_cursor(connection, job_name)
             if deleted:
@@ -80,7 +80,7 @@ class Statuses:
         return deleted
 
     def forget(self, job_name):
-        """Delete the statuses of a job and its cursor. Returns how many statuses there were."""
+        """Delete the statuses of a job and its cursor, and return the number of statuses."""
         with self._database.write() as connection:
             forgotten = queries.delete_kept(connection, job_name)
             deleted = queries.delete_cursor(connection, job_name)

@@ -1,4 +1,4 @@
-"""The source: one page of an account's statuses, understood or refused."""
+"""The source: fetches and validates one page of an account's statuses."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ BEFORE_THE_FIRST = "1"
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """A status as it is stored."""
+    """A status, as stored."""
 
     id: str
     url: str
@@ -19,7 +19,7 @@ class Status:
 
 
 class Mastodon:
-    """Asks for public statuses, which need no token. Failures are raised as the kit's source errors."""
+    """Fetches public statuses, which need no token. Failures are raised as the kit's source errors."""
 
     def __init__(self, section):
         self._page_size = section.page_size
@@ -32,7 +32,7 @@ class Mastodon:
         self._http.close()
 
     def page_after(self, account, newest_id):
-        """The statuses that follow `newest_id` at once, the oldest first; none if there are no newer ones."""
+        """The statuses directly after `newest_id`, oldest first; empty if there are no newer ones."""
         answer = self._http.get(
             f"/api/v1/accounts/{account}/statuses",
             {"limit": self._page_size, "min_id": newest_id or BEFORE_THE_FIRST},

@@ -1,4 +1,4 @@
-"""The stream topic `statuses`: how many statuses each job has stored."""
+"""Stream topic `statuses`: the number of statuses each job has stored."""
 
 from tsuzuki.web.stream.state_topic import StateTopic
 from tsuzuki_statuses.rights import STATUSES_READ

@@ -1,4 +1,4 @@
-"""The tables: statuses by job, and where each job continues."""
+"""Tables: statuses by job, and each job's cursor."""
 
 from pathlib import Path
 

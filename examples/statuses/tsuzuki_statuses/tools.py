@@ -1,4 +1,4 @@
-"""The tool set `statuses`: what coding agents can ask. Definitions are listed before anything else is loaded."""
+"""Tool set `statuses` for coding agents. Definitions are listed before anything else is loaded."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,21 +11,21 @@ from tsuzuki_statuses.rights import STATUSES_READ
 
 @dataclass(frozen=True)
 class Part:
-    """The service, as the part `statuses` of a server's state. A server closes its parts."""
+    """Part `statuses` of a server's state, which holds the service. The server closes its parts."""
 
     service: Any
 
     def close(self):
-        """Nothing to close: the workspace is a part of its own."""
+        """Do nothing, because the workspace is a separate part."""
 
 
 def served(application):
-    """The part for requests to `/mcp` of a web server, which act for a principal."""
+    """Create the part for requests to a web server's `/mcp`, which act for the caller."""
     return Part(application.service("statuses"))
 
 
 def _opened(state):
-    """The part for `tsuzuki mcp`, which opens the workspace that it was started in."""
+    """Create the part for `tsuzuki mcp`, which opens the workspace it was started in."""
     from tsuzuki.mcp.runs.workspace import application_of
 
     return served(application_of(state))

@@ -1,4 +1,4 @@
-"""The part of `tsuzuki verify`: every status of an account, up to the cursor, is stored."""
+"""Part of `tsuzuki verify`: check that every status of an account up to the cursor is stored."""
 
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.verification import Comparison, FaultKind

@@ -3,10 +3,12 @@
 import json
 import math
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
 
+from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import ConfigurationError, UsageError
 from tsuzuki.model.schedule_words import read_interval
 
@@ -68,6 +70,40 @@ class Duration(click.ParamType[float]):
             raise UsageError(
                 f"{value!r} is not a duration", hint="For example: 90d, 12h, 1h30m", code="duration"
             ) from None
+
+
+class PastMoment(click.ParamType[datetime]):
+    """A moment: how long ago, such as `24h`, or a date with or without a time, in UTC unless it names a zone."""
+
+    name = "moment"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        with suppress(ValueError):
+            moment = datetime.fromisoformat(value)
+            return moment.replace(tzinfo=moment.tzinfo or UTC)
+        try:
+            return SystemClock().now() - timedelta(seconds=Duration().convert(value, param, ctx))
+        except (UsageError, OverflowError):
+            raise UsageError(
+                f"{value!r} is neither a date nor a duration",
+                hint="For example: 24h, 7d, 2026-11-18 or 2026-11-18T06:30",
+                code="moment",
+            ) from None
+
+
+since_option = click.option(
+    "--since",
+    type=PastMoment(),
+    metavar="WHEN",
+    help="From this time on: 24h, 7d, 2026-11-18 or 2026-11-18T06:30 (UTC).",
+)
+until_option = click.option(
+    "--until", type=PastMoment(), metavar="WHEN", help="Before this time, written like --since."
+)
 
 
 class Seconds(Duration):

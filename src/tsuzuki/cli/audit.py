@@ -1,16 +1,19 @@
 """`tsuzuki audit`: who changed what."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tsuzuki.cli.application import open_application
+from tsuzuki.cli.arguments import since_option
 from tsuzuki.cli.commands import Group
-from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.options import before_id_option, limit_option
 from tsuzuki.cli.terminal.formatting import describe_changes, format_list
 from tsuzuki.cli.terminal.output import Column, emit, say
+from tsuzuki.model.visible_text import neutralise
 from tsuzuki.wiring.collectors import audited_types  # noqa: TID253 -- the records are light, and its help lists them
 
 if TYPE_CHECKING:
@@ -45,6 +48,7 @@ def audit() -> None:
 )
 @click.option("--object", "object_id", metavar="NAME", help="Of this one.")
 @click.option("--actor", metavar="WHO", help="By whom, as in the column ACTOR.")
+@since_option
 @limit_option
 @before_id_option
 @click.pass_obj
@@ -58,10 +62,25 @@ def ls(invocation: Invocation, /, limit: int, **wanted: Any) -> None:
     with open_application(invocation) as application:
         entries = application.audit.find(limit=limit + 1, **wanted)
     shown = entries[:limit]
-    emit(invocation, map(_row, shown), columns=COLUMNS, empty="no changes")
+    emit(invocation, map(_row, shown), columns=_columns(invocation), empty="no changes")
     if len(entries) > limit:
         say(invocation, f"Older ones: tsuzuki audit ls --before-id {shown[-1].id}")
 
 
 def _row(entry: "AuditEntry") -> dict[str, Any]:
     return {**asdict(entry), "changes": describe_changes(entry.before, entry.after)}
+
+
+def _columns(invocation: Invocation) -> list[Column]:
+    """In a table a run is named with its job."""
+    if invocation.output is not OutputFormat.TABLE:
+        return COLUMNS
+    named = _ObjectColumn("object_id", "OBJECT")
+    return [named if column.key == "object_id" else column for column in COLUMNS]
+
+
+class _ObjectColumn(Column):
+    def cell(self, row: object) -> str:
+        object_id = super().cell(row)
+        job = row["job"] if isinstance(row, Mapping) else None
+        return f"{object_id} ({neutralise(job)})" if job else object_id

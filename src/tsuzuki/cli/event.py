@@ -1,11 +1,12 @@
 """`tsuzuki event`: say that something happened."""
 
 from dataclasses import asdict
+from typing import Any
 
 import click
 
 from tsuzuki.cli.application import open_application
-from tsuzuki.cli.arguments import JsonParameter
+from tsuzuki.cli.arguments import JsonParameter, since_option
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.options import before_id_option, limit_option
@@ -63,15 +64,16 @@ def emit_event(
 
 @event.command()
 @click.option("--type", "event_type", metavar="EVENT", help="Only of this type.")
+@since_option
 @limit_option
 @before_id_option
 @click.pass_obj
-def ls(invocation: Invocation, event_type: str | None, limit: int, before_id: int | None) -> None:
+def ls(invocation: Invocation, /, **wanted: Any) -> None:
     """List events, the newest first.
 
     \b
     tsuzuki event ls --type order.created
     """
     with open_application(invocation) as application:
-        found = application.events.find(event_type=event_type, before_id=before_id, limit=limit)
+        found = application.events.find(**wanted)
     emit(invocation, map(asdict, found), columns=COLUMNS, empty="no events")

@@ -32,7 +32,7 @@ from tsuzuki.engine.wakeups import ProcessWakeUps, WakeUpListener
 from tsuzuki.engine.worker.abilities import FindAbilities, WorkerAbilities
 from tsuzuki.engine.worker.heartbeat import Heartbeat
 from tsuzuki.engine.worker.identity import WorkerIdentity, new_identity
-from tsuzuki.engine.worker.steps import WorkerSteps
+from tsuzuki.engine.worker.steps import LISTENING_FACTOR, WorkerSteps
 from tsuzuki.engine.worker.worker import Worker
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import SchemaMismatch, Unreachable
@@ -272,9 +272,13 @@ class Engine:
         return self.listener.step()
 
     def _abilities_step(self, abilities: WorkerAbilities) -> float:
+        """A changed definition wakes it, but no more often than once per poll: on SQLite every assignment does."""
+        poll = self.settings().poll_interval_seconds
+        if self.listener.is_open:
+            self.wakeups.definitions.wait(poll * (LISTENING_FACTOR - 1))
         if not self.drained.is_set():
             abilities.tick(self.worker.worker_id)
-        return self.settings().poll_interval_seconds
+        return poll
 
     def is_idle(self) -> bool:
         """Nothing is assigned or running, here or elsewhere, and no event is unprocessed."""
@@ -312,8 +316,7 @@ class Engine:
         """Whether all of them have ended in time."""
         for loop in loops:
             loop.stop()
-        self.wakeups.leader.wake()
-        self.wakeups.worker.wake()
+        self.wakeups.wake_all()
         ended = [loop.join(LOOP_SECONDS_MAX) for loop in loops]
         return all(ended)
 

@@ -41,11 +41,12 @@ class WakeUp:
 
 
 class ProcessWakeUps:
-    """The wake-ups of one process: of its leader loop and of its worker loop."""
+    """The wake-ups of one process: of its leader loop, of its worker loop, and of the one that reads definitions."""
 
     def __init__(self, clock: Clock, *, worker_id: Callable[[], str]) -> None:
         self.leader = WakeUp(clock)
         self.worker = WakeUp(clock)
+        self.definitions = WakeUp(clock)
         self._worker_id = worker_id
         self._is_worker_called = False
 
@@ -54,9 +55,17 @@ class ProcessWakeUps:
         for name in names:
             if name == WakeupChannel.LEADER:
                 self.leader.wake()
-            elif name in (WakeupChannel.WORKERS, self._worker_id()):
+                continue
+            if name == WakeupChannel.WORKERS:
+                self.definitions.wake()
+            if name in (WakeupChannel.WORKERS, self._worker_id()):
                 self._is_worker_called = True
                 self.worker.wake()
+
+    def wake_all(self) -> None:
+        """Wake every loop, so that it notices that the process stops."""
+        for one in (self.leader, self.worker, self.definitions):
+            one.wake()
 
     def take_worker_call(self) -> bool:
         """Whether the worker was named since this was last asked: there is something for it in the database. Its own

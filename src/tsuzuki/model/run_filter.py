@@ -36,6 +36,8 @@ class RunFilter:
     origin_id: int | None = None
     failure_group: str | None = None
     """Failed for this cause: the id of a group of failures."""
+    search: str | None = None
+    """Part of the error, of the name of the job or of the concurrency key, in upper or lower case."""
     is_retried: bool | None = None
     """Whether another run retries it; None: either."""
     created_from: datetime | None = None

@@ -63,72 +63,79 @@ DAY = 86_400.0
 class EngineSettings:
     """A whole set of settings. The names end in their units."""
 
-    lease_seconds: float = _setting(
-        10.0, 1.0, 600.0, "How long the leader's lease lasts without being renewed."
-    )
+    lease_seconds: float = _setting(10.0, 1.0, 600.0, "Leader lease duration without renewal.")
     lease_renew_interval_seconds: float = _setting(
-        3.0, 0.1, 300.0, "How often the leader renews its lease."
+        3.0, 0.1, 300.0, "Interval at which the leader renews its lease."
     )
     lease_margin_seconds: float = _setting(
-        2.0, 0.1, 300.0, "How long before the end of its lease a leader stops by itself."
+        2.0,
+        0.1,
+        300.0,
+        "Time before lease expiry at which a leader that cannot renew stops leading.",
     )
-    heartbeat_interval_seconds: float = _setting(
-        2.0, 0.1, 300.0, "How often a worker sends a heartbeat."
-    )
+    heartbeat_interval_seconds: float = _setting(2.0, 0.1, 300.0, "Worker heartbeat interval.")
     worker_ttl_seconds: float = _setting(
-        6.0, 0.5, 3600.0, "After this time without a heartbeat a worker is detached: no new runs."
+        6.0,
+        0.5,
+        3600.0,
+        "Time without a heartbeat after which a worker is detached and receives no new runs.",
     )
     worker_grace_seconds: float = _setting(
-        4.0, 0.1, 3600.0, "After this further time of silence a worker's runs fail as lost."
+        4.0,
+        0.1,
+        3600.0,
+        "Additional time without a heartbeat after which a worker's runs fail as lost.",
     )
     reassign_after_seconds: float = _setting(
-        6.0, 0.1, 3600.0, "How long a run may stay assigned to a detached worker."
+        6.0, 0.1, 3600.0, "Maximum time a run stays assigned to a detached worker."
     )
     continuation_retry_count: int = _setting(
-        3, 1, 100, "How often a detached worker requests confirmation before it stops its runs."
+        3,
+        1,
+        100,
+        "Number of confirmation requests a detached worker sends before it stops its runs.",
     )
     continuation_retry_interval_seconds: float = _setting(
-        0.3, 0.05, 60.0, "The pause between two such requests."
+        0.3, 0.05, 60.0, "Interval between confirmation requests."
     )
     max_orphans: int = _setting(
         5,
         1,
         1000,
-        "Once a run was orphaned, or lost its worker, this often by itself, a further retry uses up its retries.",
+        "How often a run may be orphaned or lose its worker before further retries count against its limit.",
     )
     misfire_grace_seconds: float = _setting(
-        60.0, 0.0, 3600.0, "A tick that is at most this late still counts as on time."
+        60.0, 0.0, 3600.0, "Maximum delay at which a scheduled run still counts as on time."
     )
     poll_interval_seconds: float = _setting(
-        1.0, 0.05, 60.0, "How often to poll for work when no wake-up came."
+        1.0, 0.05, 60.0, "Polling interval when no wake-up arrives."
     )
     drain_timeout_seconds: float = _setting(
-        30.0, 0.0, 3600.0, "How long a worker that shuts down waits for its runs."
+        30.0, 0.0, 3600.0, "Time a worker waits for its runs when it shuts down."
     )
     kill_grace_seconds: float = _setting(
-        5.0, 0.0, 600.0, "The time between SIGTERM and SIGKILL to a command."
+        5.0, 0.0, 600.0, "Time between SIGTERM and SIGKILL when a command is stopped."
     )
     transaction_seconds_max: float = _setting(
         60.0,
         1.0,
         86_400.0,
-        "SQLite: the longest transaction of a handler. A longer one is rolled back, and its run fails.",
+        "SQLite: maximum duration of a handler's transaction. A longer one is rolled back and its run fails.",
     )
     log_bytes_max_per_run: int = _setting(
         10_485_760,
         1024,
         1_073_741_824,
-        "The size limit of a run's log: a longer one keeps its first and its last lines.",
+        "Maximum log size of a run. Longer logs keep their first and last lines.",
     )
     log_retention_days_db: int = _setting(
         7,
         1,
         3650,
-        "Logs older than this move from the database to the archive, if there is one: SQLite has one by itself, "
-        "PostgreSQL only if you name one.",
+        "Age at which logs move from the database to the archive (PostgreSQL: only if one is configured).",
     )
     run_retention_days: int = _setting(
-        0, 0, 36_500, "Finished runs older than this are deleted; 0 keeps them for ever."
+        0, 0, 36_500, "Age at which finished runs are deleted; 0 keeps them forever."
     )
 
     def checked(self) -> "EngineSettings":

@@ -1,5 +1,7 @@
 """The audit log, for reading; the service that makes a change writes its line."""
 
+from datetime import datetime
+
 from tsuzuki.store import audit
 from tsuzuki.store.audit import AuditEntry
 from tsuzuki.store.sql.database import Database
@@ -17,6 +19,7 @@ class Audit:
         object_type: str | None = None,
         object_id: str | None = None,
         actor: str | None = None,
+        since: datetime | None = None,
         before_id: int | None = None,
         limit: int = 50,
     ) -> list[AuditEntry]:
@@ -27,6 +30,7 @@ class Audit:
                 object_type=object_type,
                 object_id=object_id,
                 actor=actor,
+                since=since,
                 before_id=before_id,
                 limit=limit,
             )
@@ -37,6 +41,7 @@ class Audit:
         object_type: str | None = None,
         object_id: str | None = None,
         actor: str | None = None,
+        since: datetime | None = None,
         at_most: int,
     ) -> int:
         """How many changes there are; counting ends at `at_most`."""
@@ -46,5 +51,6 @@ class Audit:
                 object_type=object_type,
                 object_id=object_id,
                 actor=actor,
+                since=since,
                 at_most=at_most,
             )

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from tsuzuki.engine.leader.bulk_canceler import cancel_assigned
+from tsuzuki.model.built_in_jobs import BULK_ACTIONS
 from tsuzuki.model.bulk import BulkState, BulkVerb, frozen_states, grew_too_much
 from tsuzuki.model.errors import Conflict, NotFound, UsageError
 from tsuzuki.model.job import JobSpec
@@ -29,7 +30,6 @@ from tsuzuki.store.runs import runs
 from tsuzuki.store.sql.database import Connection, Database
 
 HANDLER = "bulk"
-JOB_NAME = "bulk-actions"
 SAMPLES = 10
 WAIT_SECONDS = 0.2
 MATCHED_MAX = 1_000_000
@@ -128,7 +128,7 @@ class BulkActions(ActingService):
         """The run that carries a retry out."""
         _define_job(connection, actor=self._actor)
         # No key, which a caller might have used: an action is confirmed once, in this transaction.
-        request = Request(job=JOB_NAME, arguments={"bulk": bulk_id})
+        request = Request(job=BULK_ACTIONS, arguments={"bulk": bulk_id})
         submission = self._runs.submit(request, connection=connection)
         bulk.take(connection, bulk_id, run_id=submission.run_id)
 
@@ -230,7 +230,7 @@ def _within(verb: BulkVerb, wanted: RunFilter) -> RunFilter:
         wanted,
         states=frozen_states(verb, wanted.states),
         is_retried=False if verb is BulkVerb.RETRY else wanted.is_retried,
-        excluded_job_names=wanted.excluded_job_names | {JOB_NAME},
+        excluded_job_names=wanted.excluded_job_names | {BULK_ACTIONS},
     )
 
 
@@ -287,7 +287,7 @@ def _define_job(connection: Connection, *, actor: str) -> None:
         connection,
         [
             JobSpec(
-                name=JOB_NAME,
+                name=BULK_ACTIONS,
                 handler=HANDLER,
                 description="Carries out bulk retries, one run each.",
                 concurrency_policy=ConcurrencyPolicy.ALLOW,

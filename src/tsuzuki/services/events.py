@@ -1,6 +1,7 @@
 """Events: saying that something happened, and looking at what did."""
 
 from collections.abc import Callable, Collection, Iterable
+from datetime import datetime
 from typing import Any
 
 from tsuzuki.model import jsontext
@@ -64,11 +65,18 @@ class Events:
         return sorted(job.spec.name for job in subscribed if job.spec.enabled)
 
     def find(
-        self, *, event_type: str | None = None, before_id: int | None = None, limit: int = 50
+        self,
+        *,
+        event_type: str | None = None,
+        since: datetime | None = None,
+        before_id: int | None = None,
+        limit: int = 50,
     ) -> list[Event]:
         """Events, newest first."""
         with self._database.read() as connection:
-            return events.find(connection, event_type=event_type, before_id=before_id, limit=limit)
+            return events.find(
+                connection, event_type=event_type, since=since, before_id=before_id, limit=limit
+            )
 
     def get(self, event_id: int) -> Event:
         """Raises `NotFound`."""
@@ -82,10 +90,12 @@ class Events:
             )
         return event
 
-    def count(self, *, event_type: str | None = None, at_most: int) -> int:
+    def count(
+        self, *, event_type: str | None = None, since: datetime | None = None, at_most: int
+    ) -> int:
         """How many events there are; counting ends at `at_most`."""
         with self._database.read() as connection:
-            return events.count(connection, event_type=event_type, at_most=at_most)
+            return events.count(connection, event_type=event_type, since=since, at_most=at_most)
 
     def _emit(
         self,

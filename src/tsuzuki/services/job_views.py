@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from tsuzuki.model.job import Job, JobSource, JobSpec
 from tsuzuki.model.schedule import UnreadableSchedule
 from tsuzuki.model.sentence import CommandLine, Sentence
+from tsuzuki.model.states import Outcome
 from tsuzuki.store.rows import columns_of
 
 
@@ -32,6 +33,14 @@ class SyncState(StrEnum):
     """In the file and in the database, but of a kind that cannot be used now."""
 
 
+class LastEnd(NamedTuple):
+    """How the newest run of a job that has ended did so, and when."""
+
+    run_id: int
+    outcome: Outcome | None
+    finished_at: datetime | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class JobView:
     """A job as people see it at a time. `spec` is what the file says, where it is in the file."""
@@ -41,6 +50,8 @@ class JobView:
     sync_state: SyncState
     job: Job | None
     now: datetime = field(compare=False)
+    is_built_in: bool = False
+    """A job of our own, such as the one that carries out bulk actions: lists leave it out unless asked for."""
 
     @cached_property
     def next_at(self) -> datetime | None:
@@ -87,7 +98,7 @@ class JobView:
             return self.schedule_words
         if self.spec.on_event:
             return Sentence("on event %(event)s", event=self.spec.on_event)
-        return Sentence("by hand")
+        return Sentence("manual")
 
     def definition(self) -> dict[str, Any]:
         """What was said about the job, without what follows from it."""
@@ -109,18 +120,21 @@ def views_of(
     stored: Iterable[Job],
     *,
     refused: Collection[str] = (),
+    built_in: Collection[str] = (),
     now: datetime,
 ) -> list[JobView]:
-    """Every job of the file and of the database, by name. `refused` are jobs of the file whose kind is."""
+    """Every job of the file and of the database, by name. `refused` are jobs of the file whose kind is; `built_in` are
+    the names of our own."""
     specs = {spec.name: spec for spec in in_file}
     rows = {job.spec.name: job for job in stored}
     views = [view_of(specs.get(name), rows.get(name), now=now) for name in sorted({*specs, *rows})]
-    return [
-        replace(view, sync_state=SyncState.REFUSED)
-        if view.name in refused and view.source is JobSource.FILE
-        else view
-        for view in views
-    ]
+    return [_marked(view, refused, built_in) for view in views]
+
+
+def _marked(view: JobView, refused: Collection[str], built_in: Collection[str]) -> JobView:
+    if view.source is JobSource.DATABASE:
+        return replace(view, is_built_in=True) if view.name in built_in else view
+    return replace(view, sync_state=SyncState.REFUSED) if view.name in refused else view
 
 
 def view_of(in_file: JobSpec | None, stored: Job | None, *, now: datetime) -> JobView:

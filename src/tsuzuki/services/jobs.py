@@ -38,10 +38,11 @@ from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services import job_changes
 from tsuzuki.services.acting import ActingService
 from tsuzuki.services.job_changes import JobSyncChange
-from tsuzuki.services.job_views import JobView, SyncState, view_of, views_of
+from tsuzuki.services.job_views import JobView, LastEnd, SyncState, view_of, views_of
 from tsuzuki.services.lookup import job_unknown, require_job
 from tsuzuki.services.lost_functions import disable_lost
 from tsuzuki.store import jobs
+from tsuzuki.store.runs import recent_runs
 from tsuzuki.store.sql.database import Connection, Database
 
 __all__ = ["JobView", "Jobs", "SyncState", "definition_text", "parse_key_value", "parse_mapping"]
@@ -67,8 +68,11 @@ class Jobs(ActingService):
         reload: Callable[[], Configuration],
         kinds: Mapping[str, JobKind],
         actor: str,
+        built_in: Collection[str] = (),
     ) -> None:
+        """`built_in` are the names of jobs of our own."""
         self._database = database
+        self._built_in = built_in
         self._reload = reload
         self._kinds = kinds
         self._actor = actor
@@ -81,7 +85,28 @@ class Jobs(ActingService):
             stored = jobs.find(connection, known=self._last_read.jobs)
         self._last_read.jobs = {job.id: job for job in stored[:KNOWN_MAX]}
         refused = {job.name for job in configuration.refused_jobs}
-        return views_of(configuration.jobs, stored, refused=refused, now=self._database.clock.now())
+        return views_of(
+            configuration.jobs,
+            stored,
+            refused=refused,
+            built_in=self._built_in,
+            now=self._database.clock.now(),
+        )
+
+    def last_ends(self) -> dict[str, LastEnd]:
+        """How the newest run that has ended did so, by job."""
+        with self._database.read() as connection:
+            names = jobs.names_by_id(connection)
+            ended = recent_runs.newest_ended(connection, sorted(names), limit=1)
+        return {
+            names[job_id]: LastEnd(
+                run_id=run.id,
+                outcome=run.outcome,
+                finished_at=run.finished_at,
+            )
+            for job_id, found in ended.items()
+            for run in found
+        }
 
     def find_by_handler(self, handler: str) -> list[JobView]:
         """Those of one handler. The others are not read: there may be thousands."""

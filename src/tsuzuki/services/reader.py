@@ -3,7 +3,7 @@
 What it does not find may have a reason that only the ordinary way can tell: then it raises `CannotRead`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from tsuzuki.model.job import JobSpec
 from tsuzuki.model.run import Run, retry_key
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import RunState
-from tsuzuki.services.job_views import JobView, views_of
+from tsuzuki.services.job_views import JobView, LastEnd, views_of
 from tsuzuki.services.run_views import RunView
 from tsuzuki.store.reader.connection import CannotRead
 from tsuzuki.store.reader.reader import StoredRows
@@ -24,14 +24,26 @@ __all__ = ["CannotRead", "JobReader", "Reader", "RunReader"]
 
 
 class JobReader:
-    def __init__(self, rows: StoredRows, in_file: Sequence[JobSpec], clock: Clock) -> None:
+    def __init__(
+        self, rows: StoredRows, in_file: Sequence[JobSpec], clock: Clock, built_in: Collection[str]
+    ) -> None:
         self._rows = rows
         self._in_file = in_file
         self._clock = clock
+        self._built_in = built_in
 
     def find(self) -> list[JobView]:
         """Every job of the file and of the database, by name."""
-        return views_of(self._in_file, self._rows.jobs(), now=self._clock.now())
+        return views_of(
+            self._in_file, self._rows.jobs(), built_in=self._built_in, now=self._clock.now()
+        )
+
+    def last_ends(self) -> dict[str, LastEnd]:
+        """How the newest run that has ended did so, by job."""
+        return {
+            run.job_name: LastEnd(run_id=run.id, outcome=run.outcome, finished_at=run.finished_at)
+            for run in self._rows.last_ended()
+        }
 
 
 class RunReader:
@@ -40,7 +52,10 @@ class RunReader:
 
     def find(self, wanted: RunFilter) -> list[Run]:
         """Runs, newest first."""
-        found = self._rows.runs(wanted)
+        try:
+            found = self._rows.runs(wanted)
+        except ValueError as unknown:
+            raise CannotRead(str(unknown)) from unknown
         if wanted.job_name is not None and not found:
             raise CannotRead("there may be no such job")
         return found

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tsuzuki.model.built_in_jobs import VERIFICATION_RUNS
 from tsuzuki.model.job import JobSpec
 from tsuzuki.model.run import Run
 from tsuzuki.model.run_filter import RunFilter
@@ -11,8 +12,6 @@ from tsuzuki.services.runs import Request, Runs, Submission
 from tsuzuki.services.verification import CALLS, DAYS, HANDLER, Verification, Wanted
 from tsuzuki.store import jobs
 from tsuzuki.store.sql.database import Database
-
-JOB_NAME = "verification-runs"
 
 
 class VerificationRuns(ActingService):
@@ -41,7 +40,9 @@ class VerificationRuns(ActingService):
         self._verification.check(Wanted(parts=parts))
         self._define_job()
         arguments = {"parts": [*parts], "days": days, "calls": calls}
-        request = Request(job=JOB_NAME, arguments=arguments, idempotency_key=idempotency_key)
+        request = Request(
+            job=VERIFICATION_RUNS, arguments=arguments, idempotency_key=idempotency_key
+        )
         return self._runs.acting_as(self._actor).submit(request, audited=True)
 
     def find(self, *, before_id: int | None = None, limit: int = 50) -> list[Run]:
@@ -56,7 +57,7 @@ class VerificationRuns(ActingService):
     def _define_job(self) -> None:
         """The job of runs that were started by request; made when first needed."""
         spec = JobSpec(
-            name=JOB_NAME,
+            name=VERIFICATION_RUNS,
             handler=HANDLER,
             description="Verifies what is asked for, one run each.",
             options={"parts": [], "days": DAYS, "calls": CALLS},

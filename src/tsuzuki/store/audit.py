@@ -1,7 +1,7 @@
 """The audit log: which actor changed what, from which value to which. Append-only."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Insert, func, insert, select
 from sqlalchemy.engine import Dialect
 
-from tsuzuki.store.schema.tables import audit_log
+from tsuzuki.store.schema.tables import audit_log, job_definitions, job_runs
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.clock import db_now
-from tsuzuki.store.sql.prepared import AnyConnection, execute_batch
+from tsuzuki.store.sql.prepared import AnyConnection, execute, execute_batch
+from tsuzuki.store.sql.value_list import in_list
 
 BATCH_MAX = 500
 """Changes per statement."""
@@ -30,6 +31,8 @@ class AuditEntry:
     object_id: str
     before: Any
     after: Any
+    job: str | None = None
+    """The job of a run that was changed; None of other objects, and once the run is deleted."""
 
 
 class Recorded(NamedTuple):
@@ -83,15 +86,39 @@ def find(
     object_type: str | None = None,
     object_id: str | None = None,
     actor: str | None = None,
+    since: datetime | None = None,
     before_id: int | None = None,
     limit: int = 50,
 ) -> list[AuditEntry]:
-    """Changes, newest first. `before_id` continues a page."""
-    statement = select(audit_log).where(*_conditions(object_type, object_id, actor))
+    """Changes, newest first, each of a run with its job. `before_id` continues a page."""
+    statement = select(audit_log).where(*_conditions(object_type, object_id, actor, since))
     if before_id is not None:
         statement = statement.where(audit_log.c.id < before_id)
     rows = connection.execute(statement.order_by(audit_log.c.id.desc()).limit(limit))
-    return [AuditEntry(**row) for row in rows.mappings().all()]
+    found = [AuditEntry(**row) for row in rows.mappings().all()]
+    names = _job_names(connection, [entry.object_id for entry in found if _is_of_run(entry)])
+    return [
+        replace(entry, job=names.get(entry.object_id)) if _is_of_run(entry) else entry
+        for entry in found
+    ]
+
+
+def _is_of_run(entry: AuditEntry) -> bool:
+    return entry.object_type == "run" and entry.object_id.isdigit()
+
+
+_JOB_NAMES = (
+    select(job_runs.c.id, job_definitions.c.name)
+    .join_from(job_runs, job_definitions, job_definitions.c.id == job_runs.c.job_definition_id)
+    .where(in_list(job_runs.c.id, "ids"))
+)
+
+
+def _job_names(connection: Connection, run_ids: Sequence[str]) -> dict[str, str]:
+    if not run_ids:
+        return {}
+    rows = execute(connection, _JOB_NAMES, {"ids": [int(run_id) for run_id in run_ids]}).all()
+    return {str(run_id): name for run_id, name in rows}
 
 
 def count(
@@ -100,20 +127,22 @@ def count(
     object_type: str | None = None,
     object_id: str | None = None,
     actor: str | None = None,
+    since: datetime | None = None,
     at_most: int,
 ) -> int:
     """How many changes there are; the scan ends after `at_most`."""
-    wanted = _conditions(object_type, object_id, actor)
+    wanted = _conditions(object_type, object_id, actor, since)
     found = select(audit_log.c.id).where(*wanted).limit(at_most).subquery()
     return int(connection.execute(select(func.count()).select_from(found)).scalar_one())
 
 
 def _conditions(
-    object_type: str | None, object_id: str | None, actor: str | None
+    object_type: str | None, object_id: str | None, actor: str | None, since: datetime | None
 ) -> list[ColumnElement[bool]]:
     wanted = {
         audit_log.c.object_type: object_type,
         audit_log.c.object_id: object_id,
         audit_log.c.actor: actor,
     }
-    return [column == value for column, value in wanted.items() if value is not None]
+    found = [column == value for column, value in wanted.items() if value is not None]
+    return found if since is None else [*found, audit_log.c.at >= since]

@@ -125,21 +125,29 @@ def find(
     connection: Connection,
     *,
     event_type: str | None = None,
+    since: datetime | None = None,
     before_id: int | None = None,
     limit: int = 50,
 ) -> list[Event]:
     """Events, newest first. `before_id` continues a page."""
-    statement = select(events).where(*_of_type(event_type)).order_by(events.c.id.desc())
+    statement = select(events).where(*_conditions(event_type, since)).order_by(events.c.id.desc())
     if before_id is not None:
         statement = statement.where(events.c.id < before_id)
     return [Event(**row) for row in connection.execute(statement.limit(limit)).mappings().all()]
 
 
-def count(connection: Connection, *, event_type: str | None = None, at_most: int) -> int:
+def count(
+    connection: Connection,
+    *,
+    event_type: str | None = None,
+    since: datetime | None = None,
+    at_most: int,
+) -> int:
     """How many events there are; the scan ends after `at_most`."""
-    found = select(events.c.id).where(*_of_type(event_type)).limit(at_most).subquery()
+    found = select(events.c.id).where(*_conditions(event_type, since)).limit(at_most).subquery()
     return int(connection.execute(select(func.count()).select_from(found)).scalar_one())
 
 
-def _of_type(event_type: str | None) -> list[ColumnElement[bool]]:
-    return [] if event_type is None else [events.c.event_type == event_type]
+def _conditions(event_type: str | None, since: datetime | None) -> list[ColumnElement[bool]]:
+    found = [] if event_type is None else [events.c.event_type == event_type]
+    return found if since is None else [*found, events.c.created_at >= since]

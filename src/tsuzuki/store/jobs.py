@@ -41,6 +41,9 @@ from tsuzuki.store.sql.value_list import in_list
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import WakeupChannel
 
+_CONCERNED = (WakeupChannel.LEADER, WakeupChannel.WORKERS)
+"""Who is woken when a definition changes."""
+
 BATCH_MAX = 500
 """Jobs per statement."""
 
@@ -77,14 +80,14 @@ def add(connection: Connection, spec: JobSpec, *, source: JobSource) -> int:
 
 
 def add_many(connection: Connection, specs: Sequence[JobSpec], *, source: JobSource) -> list[int]:
-    """Store new jobs, and wake the leader. Returns their ids, in no order."""
+    """Store new jobs, and wake leader and workers. Returns their ids, in no order."""
     columns = {spec.name: {**columns_of(spec), "source": source} for spec in specs}
     ids = _restore(connection, columns)
     rows = [[one[name] for name in _ADD_COLUMNS] for one in columns.values()]
     for first in range(0, len(rows), BATCH_MAX):
         batch = rows[first : first + BATCH_MAX]
         ids += execute_batch(connection, _add, _ADD_COLUMNS, batch).scalars()
-    channels.notify(connection, WakeupChannel.LEADER)
+    channels.notify(connection, *_CONCERNED)
     return ids
 
 
@@ -189,10 +192,11 @@ def remove(connection: Connection, *, job: Job) -> bool:
 
 
 def _update(connection: Connection, statement: Update, job: Job, values: Mapping[str, Any]) -> bool:
-    """Update the job if it still has the version that was read; then wake the leader, which caches jobs."""
+    """Update the job if it still has the version that was read; then wake the leader, which caches jobs, and the
+    workers, which register what they can execute of them."""
     if execute(connection, statement, {**values, **_as_read(job)}).rowcount != 1:
         return False
-    channels.notify(connection, WakeupChannel.LEADER)
+    channels.notify(connection, *_CONCERNED)
     return True
 
 

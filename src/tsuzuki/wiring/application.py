@@ -169,6 +169,7 @@ class Application:
             reload=self._reload,
             kinds=self._resources.collectors.kinds,
             actor=self.principal.actor,
+            built_in=self._resources.built_in_jobs(),
         )
 
     @on_demand

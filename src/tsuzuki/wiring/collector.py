@@ -118,6 +118,9 @@ class Collector:
     """Arguments with which a run does its work and sends nothing: `tsuzuki run-due --dry-run` runs due jobs with them.
     None: it only lists them."""
 
+    own_jobs: tuple[str, ...] = ()
+    """Names of jobs that it defines itself, for work that people ask for by hand; lists of jobs leave them out."""
+
     audited: tuple[str, ...] = ()
     """Its own types of objects in the audit log."""
 

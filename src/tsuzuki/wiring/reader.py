@@ -47,6 +47,7 @@ class _Record:
     jobs: list[JobSpec]
     revisions: Mapping[str, str]
     """By version table."""
+    built_in: frozenset[str]
 
 
 @contextmanager
@@ -69,7 +70,9 @@ def opened_reader(
     url = normalise_database_url(given or DEFAULT_DATABASE, workspace=workspace)
     with open_reader(url) as rows:
         rows.require_revisions(record.revisions)
-        yield Reader(jobs=JobReader(rows, record.jobs, SystemClock()), runs=RunReader(rows))
+        yield Reader(
+            jobs=JobReader(rows, record.jobs, SystemClock(), record.built_in), runs=RunReader(rows)
+        )
 
 
 def keep_record(resources: "Resources") -> None:
@@ -83,6 +86,7 @@ def keep_record(resources: "Resources") -> None:
     record = {
         "database_url": configuration.written_database_url,
         "jobs": [columns_of(spec) for spec in configuration.jobs],
+        "built_in": sorted(resources.built_in_jobs()),
         "revisions": {
             component.version_table: component.newest() for component in resources.tables.current
         },
@@ -106,6 +110,7 @@ def _record(file: Path | None, environ: Mapping[str, str]) -> _Record:
             database_url=found["database_url"],
             jobs=[spec_from(columns) for columns in found["jobs"]],
             revisions=found["revisions"],
+            built_in=frozenset(found["built_in"]),
         )
     except (KeyError, TypeError, ValueError) as problem:
         raise CannotRead("the record is damaged") from problem

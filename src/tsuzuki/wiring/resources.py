@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tsuzuki.config import Configuration
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination, connect
+from tsuzuki.model.built_in_jobs import BUILT_IN
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import ConfigurationError
 from tsuzuki.outward.user_agent import set_contact
@@ -39,6 +40,11 @@ class Resources:
 
     def usable_collectors(self) -> dict[str, Collector]:
         return {n: c for n, c in self.collectors.usable.items() if n not in self.refused}
+
+    def built_in_jobs(self) -> frozenset[str]:
+        """The names of the jobs that we define for work that people ask for by hand."""
+        of_collectors = (one.own_jobs for one in self.collectors.usable.values())
+        return BUILT_IN.union(*of_collectors)
 
     def dry_run_arguments(self) -> dict[str, Mapping[str, Any]]:
         """The arguments of dry runs, by kind of job, of those that declare them."""

@@ -23,11 +23,11 @@ def test_the_list_has_a_line_for_each_job_with_its_schedule_in_words(workspace: 
     workspace.define("made", {"command": ["true"], "on_event": "order.created"})
     ended = workspace.ok("job", "ls")
     heading, hello, made, nightly = ended.out.splitlines()
-    assert heading.split() == "NAME ENABLED SCHEDULE NEXT KIND SOURCE SYNC".split()
+    assert heading.split() == "NAME ENABLED SCHEDULE NEXT LAST ENDED KIND SOURCE SYNC".split()
     assert hello.startswith("hello    on       every 10 minutes ")
-    assert hello.endswith("Z  command  file      applied")
+    assert hello.endswith("Z  -     -      command  file      applied")
     assert "on event order.created" in made
-    assert made.endswith("  -                     command  database  applied")
+    assert made.endswith("  -                     -     -      command  database  applied")
     assert "at 02:30 every day, Europe/Berlin" in nightly
     assert nightly.endswith("not applied")
     assert ended.err == "File and database differ. Bring them in step with: tsuzuki job apply\n"
@@ -38,8 +38,29 @@ def test_plain_lines_hold_the_same_columns_as_values(workspace: Workspace) -> No
     name, enabled, schedule, next_at, *rest = ended.out.rstrip("\n").split("\t")
     assert (name, enabled, schedule) == ("hello", "true", "every 10 minutes")
     assert datetime.fromisoformat(next_at).minute % 10 == 0
-    assert rest == ["command", "file", "applied"]
+    assert rest == ["", "", "command", "file", "applied"]
     assert ended.err == ""
+
+
+def test_the_list_has_the_last_result_of_each_job(workspace: Workspace) -> None:
+    workspace.ok("job", "add", "bad", "--", "false")
+    for name in ("hello", "bad"):
+        workspace.ok("job", "run", name)
+    workspace.run("run-due", "--quiet")
+    ended = {job["name"]: job for job in workspace.data("job", "ls")}
+    assert (ended["hello"]["last_outcome"], ended["hello"]["last_run_id"]) == ("succeeded", 1)
+    assert (ended["bad"]["last_outcome"], ended["bad"]["last_run_id"]) == ("failed", 2)
+    assert workspace.data("job", "ls") == list(ended.values())  # by the fast reader
+
+
+def test_built_in_jobs_are_listed_only_when_asked_for(workspace: Workspace) -> None:
+    workspace.ok("job", "add", "bad", "--", "false")
+    workspace.ok("job", "run", "bad")
+    workspace.run("run-due", "--quiet")
+    workspace.ok("run", "bulk", "retry", "--job", "bad", "--yes", "--background")
+    names = {job["name"] for job in workspace.data("job", "ls")}
+    assert names == {"hello", "bad"}
+    assert {job["name"] for job in workspace.data("job", "ls", "--built-in")} > names
 
 
 def test_json_holds_every_field(workspace: Workspace) -> None:
@@ -90,7 +111,7 @@ def test_a_job_is_shown_with_its_next_five_times_and_its_rules_in_words(
 def test_a_job_that_is_not_due_by_itself_has_no_next_times(workspace: Workspace) -> None:
     workspace.append(BY_HAND)
     assert workspace.job("by-hand")["next_times"] == []
-    assert workspace.job("by-hand")["schedule_words"] == "by hand"
+    assert workspace.job("by-hand")["schedule_words"] == "manual"
     workspace.ok("job", "disable", "hello")
     assert workspace.job("hello")["next_times"] == []
 
@@ -197,7 +218,7 @@ def test_without_a_file_there_is_nothing_to_apply(empty: Workspace) -> None:
 def test_a_job_gone_from_the_file_is_listed_until_it_is_applied(workspace: Workspace) -> None:
     workspace.file.write_text("jobs: {}\n")
     (hello,) = workspace.data("job", "ls")
-    assert hello["sync_state"] == "gone from the file"
+    assert hello["sync_state"] == "removed from the file"
     workspace.ok("job", "rm", "hello", "--yes")
     assert workspace.data("job", "ls") == []
 

@@ -44,7 +44,7 @@ def test_what_to_run_is_asked_for_too_and_only_by_hand_is_an_answer(workspace: W
         terminal.answer(WHEN + "[every 15m]: ", "none")
         assert terminal.end() == 0
     job = workspace.job("bot")
-    assert (job["handler"], job["schedule_words"]) == ("feeds", "by hand")
+    assert (job["handler"], job["schedule_words"]) == ("feeds", "manual")
     assert job["options"]["feeds"]["bot"]["url"] == "https://example.org/feed"
 
 

@@ -12,6 +12,7 @@ from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.job.views import terminal_list, times
 from tsuzuki.cli.terminal import rich_tables
 from tsuzuki.cli.terminal.output import Column
+from tsuzuki.model.states import Outcome
 
 NOW = datetime(2026, 11, 17, 3, 30, tzinfo=UTC)
 TERMINAL = Invocation(environ={}, no_color=True)
@@ -23,6 +24,8 @@ JOB: dict[str, Any] = {
     "handler": "command",
     "source": "file",
     "sync_state": "applied",
+    "last_outcome": Outcome.SUCCEEDED,
+    "last_ended_at": NOW - timedelta(minutes=5),
 }
 
 
@@ -34,7 +37,7 @@ def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 @settings(deadline=None, max_examples=50)
 @given(
     st.lists(st.text(min_size=1, max_size=150), min_size=1, max_size=3),
-    st.sampled_from(["applied", "not applied", "gone from the file"]),
+    st.sampled_from(["applied", "not applied", "removed from the file"]),
 )
 def test_each_job_has_one_line_of_eighty_characters(names: list[str], sync_state: str) -> None:
     jobs = [{**JOB, "name": name, "sync_state": sync_state} for name in names]
@@ -43,6 +46,8 @@ def test_each_job_has_one_line_of_eighty_characters(names: list[str], sync_state
     for line in lines[1:]:
         assert cell_len(line) <= 80
         assert "11-18 03:30Z" in line
+        assert "succeeded" in line
+        assert "5m ago" in line
         assert (sync_state in line) is (sync_state != "applied")
 
 

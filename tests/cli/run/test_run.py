@@ -24,7 +24,7 @@ def test_a_run_that_was_asked_for_waits_and_says_why(workspace: Workspace) -> No
     assert [ground["cause"] for ground in explained["reasons"]] == ["no_leader", "no_worker"]
     assert "tsuzuki up" in explained["reasons"][0]["hint"]
     shown = workspace.ok("run", "explain", str(run_id))
-    assert "No process leads" in shown.out
+    assert "No leader" in shown.out
 
 
 def test_run_due_does_what_is_due_and_ends(workspace: Workspace) -> None:
@@ -238,3 +238,40 @@ def test_what_was_stopped_or_sent_away_is_an_object_for_a_machine(workspace: Wor
     assert workspace.data("worker", "drain", WORKER)["state"] == "DRAINING"
     assert workspace.data("worker", "detach", "other", "--yes")["state"] == "DETACHED"
     assert workspace.data("leader", "step-down", "--yes")["is_valid"] is False
+
+
+def test_runs_are_found_by_time_reason_and_text(workspace: Workspace) -> None:
+    workspace.ok("job", "disable", "hello")
+    add(workspace, "bad", "sh", "-c", "echo 'no such Book' >&2; exit 3")
+    add(workspace, "good", "true")
+    bad, good = run_of(workspace, "bad"), run_of(workspace, "good")
+    workspace.run("run-due", "--quiet")
+
+    def found(*words: str) -> list[int]:
+        return [run["id"] for run in workspace.data("run", "ls", *words)]
+
+    assert found("--since", "1h") == [good, bad]
+    assert found("--until", "2001-01-01") == []
+    assert found("--since", "2001-01-01T06:30", "--until", "2999-01-01") == [good, bad]
+    assert found("--reason", "handler_failed") == [bad]
+    assert found("--search", "book") == [bad]
+    assert found("--search", "GOOD") == [good]
+    assert workspace.run("run", "ls", "--since", "yesterday").code == 2
+
+
+def test_a_waiting_run_of_a_list_has_its_reason(workspace: Workspace) -> None:
+    run_id = workspace.data("job", "run", "hello", "--delay", "1h")["run_id"]
+    (waiting,) = workspace.data("run", "ls", "--state", "pending")
+    assert (waiting["id"], waiting["waits_for"]["cause"]) == (run_id, "not_due")
+    workspace.ok("run", "cancel", str(run_id))
+    assert workspace.data("run", "ls", "--state", "skipped") == []
+    (canceled,) = workspace.data("run", "ls", "--state", "canceled")
+    assert (canceled["outcome"], canceled["waits_for"]) == ("canceled", None)
+
+
+def test_a_log_without_a_line_says_so(workspace: Workspace) -> None:
+    add(workspace, "silent", "true")
+    run_id = run_of(workspace, "silent")
+    workspace.ok("run-due")
+    ended = workspace.ok("run", "logs", str(run_id))
+    assert (ended.out, ended.err) == ("", "No output.\n")

@@ -56,9 +56,25 @@ def test_each_run_has_one_line_of_eighty_characters(names: list[str]) -> None:
 
 
 def test_a_list_leaves_out_a_column_that_would_be_empty() -> None:
-    _, columns = terminal_list([replace(FAILED, reason=None)], NOW)
-    assert {"reason", "progress"}.isdisjoint(column.key for column in columns)
+    _, columns = terminal_list([replace(FAILED, reason=None, error=None)], NOW)
+    assert {"why", "progress"}.isdisjoint(column.key for column in columns)
     assert "took" in [column.key for column in columns]
+
+
+def test_a_list_shows_errors_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "140")
+    failed = replace(FAILED, error="exit code 1: KeyError:\n'customer_id'")
+    table = rich_tables.table_of_rows(*terminal_list([failed], NOW), TERMINAL)
+    assert "exit code 1: KeyError: 'customer_id'" in table
+
+
+def test_a_skipped_run_is_shown_as_such_with_the_run_in_its_way() -> None:
+    skipped = replace(
+        RUN, state=RunState.CANCELED, reason=Reason.OVERLAP, finished_at=NOW, blocked_by=41
+    )
+    table = rich_tables.table_of_rows(*terminal_list([skipped], NOW), TERMINAL)
+    assert " SKIPPED " in table
+    assert "run 41" in table
 
 
 def test_a_history_has_one_line_of_eighty_characters_for_each_move() -> None:

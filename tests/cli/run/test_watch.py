@@ -26,7 +26,7 @@ def test_waiting_too_long_ends_with_124(workspace: Workspace) -> None:
 def test_watching_a_run_that_does_not_start_says_why(workspace: Workspace) -> None:
     watched = workspace.run("job", "run", "hello", "--watch", "--timeout", "3")
     assert watched.code == 124
-    assert "No process leads" in watched.err
+    assert "No leader" in watched.err
     assert "tsuzuki up" in watched.err
 
 
@@ -50,11 +50,13 @@ def test_an_interrupt_without_an_engine_ends_it_at_once_and_the_run_waits(
 def test_a_person_who_starts_a_run_is_told_what_comes_next(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert workspace.ok("job", "run", "hello").err == ""
+    started = workspace.ok("job", "run", "hello")
+    assert (started.out, started.err) == (
+        "Started run 1. Follow it with: tsuzuki run watch 1\n",
+        "",
+    )
     monkeypatch.setattr(run_watch, "is_terminal", lambda _stream: True)
     assert "Start one with: tsuzuki up" in workspace.ok("job", "run", "hello").err
-    monkeypatch.setattr(run_watch, "NOT_SERVED", ())
-    assert "Watch it with: tsuzuki run watch 3" in workspace.ok("job", "run", "hello").err
 
 
 def test_a_retry_that_is_over_is_not_announced(workspace: Workspace) -> None:

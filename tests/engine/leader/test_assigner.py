@@ -31,7 +31,7 @@ from support.moving_clock import NOON, MovingClock
 from support.rescuing import heartbeat
 from support.statement_recorder import recorded
 from support.unreliable_database import UnreliableDatabase
-from tsuzuki.engine.leader.assigner import BATCH_MAX
+from tsuzuki.engine.leader.assigner import BATCH_MAX, BATCH_SHARED_MAX
 from tsuzuki.model.errors import Unreachable
 from tsuzuki.model.job import JobSource
 from tsuzuki.model.overlap import ConcurrencyPolicy
@@ -275,10 +275,11 @@ def test_a_round_assigns_everything_in_one_statement(database: Database, term: T
 
 
 def test_one_round_assigns_a_bounded_number(database: Database, term: Term) -> None:
-    add_worker(database, "w", capacity=BATCH_MAX * 3)
-    create_runs(database, add_free_job(database), BATCH_MAX + 7)
+    batch = BATCH_MAX if database.is_sqlite else BATCH_SHARED_MAX
+    add_worker(database, "w", capacity=batch * 3)
+    create_runs(database, add_free_job(database), batch + 7)
     assigner = an_assigner(database)
-    assert [assigner.tick(term) for _ in range(3)] == [BATCH_MAX, 7, 0]
+    assert [assigner.tick(term) for _ in range(3)] == [batch, 7, 0]
 
 
 def test_with_nothing_due_a_round_is_one_query(database: Database, term: Term) -> None:

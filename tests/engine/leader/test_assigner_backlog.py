@@ -11,7 +11,8 @@ from support.moving_clock import NOON, MovingClock
 from support.query_plans import last_sent, ways_to
 from support.statement_recorder import recorded
 from support.unreliable_database import UnreliableDatabase
-from tsuzuki.engine.leader.assigner import SEARCH_INTERVAL_MAX_SECONDS, WALK_MAX
+from tsuzuki.engine.leader import assigner as assigner_module
+from tsuzuki.engine.leader.assigner import SEARCH_INTERVAL_MAX_SECONDS
 from tsuzuki.engine.leader.group_search import PAUSE_MAX_SECONDS
 from tsuzuki.model.job import JobSource
 from tsuzuki.model.overlap import ConcurrencyPolicy
@@ -25,6 +26,15 @@ pytestmark = pytest.mark.usefixtures("history_is_valid")
 EARLIER = NOON - timedelta(hours=1)
 LONG = "k" * 4000
 """Too long for an index entry of PostgreSQL."""
+
+
+WALK_MAX = 1_000
+
+
+@pytest.fixture(autouse=True)
+def _short_walks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a backlog of a few thousand runs is a long one."""
+    monkeypatch.setattr(assigner_module, "WALK_MAX", WALK_MAX)
 
 
 def block_keys(database: Database, term: Term, *, keys: int = 3) -> int:

@@ -43,6 +43,13 @@ def test_a_heartbeat_is_one_write_whatever_the_worker_runs(fixture: HeartbeatFix
     assert fixture.heartbeat.seconds_to_next(HeartbeatResult.OK) == 2.0
 
 
+def test_heartbeats_are_as_frequent_when_answers_are_slow(fixture: HeartbeatFixture) -> None:
+    for slow_seconds, wait_seconds in ((0.5, 1.5), (1.9, 0.5), (30.0, 0.5)):
+        fixture.heartbeat.tick()
+        fixture.clock.advance(slow_seconds)
+        assert fixture.heartbeat.seconds_to_next(HeartbeatResult.OK) == wait_seconds
+
+
 def test_a_draining_worker_is_told_so(fixture: HeartbeatFixture) -> None:
     with fixture.database.write() as connection:
         workers.drain(connection, [WORKER])

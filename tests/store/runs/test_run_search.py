@@ -66,6 +66,9 @@ FILTERS: dict[str, dict[str, Any]] = {
         "states": {RunState.CANCELED},
         "excluded_outcomes": {Outcome.SKIPPED},
     },
+    "text of a job": {"search": "SELD"},
+    "text of a key": {"search": "key-7"},
+    "text that is nowhere": {"search": "50%_"},
     "failed and not retried": {"states": {RunState.FAILED}, "is_retried": False},
 }
 

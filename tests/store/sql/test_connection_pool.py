@@ -23,6 +23,7 @@ from tsuzuki.store.sql.connection_pool import (
     CONNECTIONS_MAX,
     IDLE_CHECK_SECONDS,
     REVIEW_SECONDS,
+    VITAL_KEPT_SECONDS,
     ConnectionPool,
     pool_of,
 )
@@ -124,6 +125,24 @@ def test_connections_that_are_seldom_used_are_closed(
         wait_until(
             lambda: connection.execute(text(OUR_SESSIONS)).scalar_one() == 0, "they are closed"
         )
+
+
+@only_on_postgresql
+def test_a_connection_that_a_heartbeat_has_used_is_kept(
+    database: Database, clock: MovingClock
+) -> None:
+    """While the work thread holds the other one, a heartbeat would have to open a connection each time."""
+    add_worker(database)
+    with database.read() as connection:
+        connection.execute(text("SELECT 1"))
+        with database.used_for(ConnectionUse.VITAL):
+            beat(database)
+    clock.advance(REVIEW_SECONDS)
+    beat(database)
+    assert idle(database) == 2
+    clock.advance(VITAL_KEPT_SECONDS)
+    beat(database)
+    assert idle(database) == 1
 
 
 def test_loops_that_meet_now_and_then_need_no_second_connection(

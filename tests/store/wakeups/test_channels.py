@@ -7,6 +7,7 @@ import pytest
 
 from support.databases import opened
 from support.dialects import only_on_postgresql
+from support.factories import add_job
 from tsuzuki.engine.role import ProcessRole
 from tsuzuki.store.sql.database import Database
 from tsuzuki.store.wakeups import channels, listeners
@@ -48,6 +49,16 @@ def test_an_audience_is_called(
 ) -> None:
     call(elsewhere, audience)
     assert heard(listener) == {audience}
+
+
+def test_a_new_definition_wakes_the_leader_and_the_workers(
+    elsewhere: Database, listener: Listener
+) -> None:
+    """Workers register what they can execute of the jobs that there are."""
+    add_job(elsewhere)
+    woken = heard(listener)
+    while woken != ALL_CHANNELS:
+        woken |= heard(listener)
 
 
 def test_workers_are_called_by_their_names_where_names_can_be_said(

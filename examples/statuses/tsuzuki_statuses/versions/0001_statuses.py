@@ -1,4 +1,4 @@
-"""Statuses by job, and where each job continues."""
+"""Create the tables for statuses and cursors."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -39,13 +39,18 @@ def job() -> None:
 
 
 @job.command()
+@click.option(
+    "--built-in", is_flag=True, help="Include built-in jobs, such as the one for bulk actions."
+)
 @click.pass_obj
-def ls(invocation: Invocation) -> None:
-    """List all jobs: those of the file and those of the database."""
-    views = ask(invocation, lambda source: source.jobs.find())
+def ls(invocation: Invocation, built_in: bool) -> None:
+    """List all jobs: those of the file and those of the database, each with its last result."""
+    found, last_ends = ask(invocation, lambda source: (source.jobs.find(), source.jobs.last_ends()))
+    views = [view for view in found if built_in or not view.is_built_in]
     job_views.emit_list(
         invocation,
         views,
+        last_ends=last_ends,
         empty="no jobs yet; add one: tsuzuki job add hello --every 10m -- echo hi",
     )
     say_if_not_applied(invocation, views)

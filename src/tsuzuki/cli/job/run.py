@@ -13,16 +13,17 @@ from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.run.watch import (
     exit_with_result,
     reason_columns,
-    say_how_to_follow,
+    say_if_not_served,
     telling_that_it_goes_on,
     watch_run,
 )
-from tsuzuki.cli.terminal.output import Column, emit, say, warn
+from tsuzuki.cli.terminal.output import Column, emit, say, warn, write
 from tsuzuki.model.errors import UsageError
 
 if TYPE_CHECKING:
     from tsuzuki.model.run import Run
     from tsuzuki.services.jobs import JobView
+    from tsuzuki.services.runs import Submission
 
 ENDED = [Column("run_id"), Column("state"), Column("result")]
 
@@ -30,6 +31,17 @@ ENDED = [Column("run_id"), Column("state"), Column("result")]
 def say_if_not_applied(invocation: Invocation, views: "Iterable[JobView]") -> None:
     if any(view.sync_state != "applied" for view in views):
         say(invocation, "File and database differ. Bring them in step with: tsuzuki job apply")
+
+
+def _tell(invocation: Invocation, submission: "Submission") -> None:
+    if invocation.output is not OutputFormat.TABLE:
+        emit(invocation, {"run_id": submission.run_id, "is_new": submission.is_new})
+        return
+    run_id, is_new = submission
+    started = (
+        f"Started run {run_id}." if is_new else f"Run {run_id} was started with this key before."
+    )
+    write(f"{started} Follow it with: tsuzuki run watch {run_id}")
 
 
 @click.command(cls=Command)
@@ -90,13 +102,11 @@ def run(
         submission = application.runs.submit(
             Request(job=name, arguments=arguments, **options), audited=True
         )
-        if not submission.is_new:
-            say(invocation, "That key was used before; this is the run of then.")
         if not application.jobs.get(name).spec.enabled:
             warn(invocation, f"'{name}' is switched off: the run waits until it is switched on")
         if not watching:
-            emit(invocation, {"run_id": submission.run_id, "is_new": submission.is_new})
-            say_how_to_follow(invocation, application, submission.run_id)
+            _tell(invocation, submission)
+            say_if_not_served(invocation, application, submission.run_id)
             return
         run_id = submission.run_id
         with telling_that_it_goes_on(invocation, run_id):

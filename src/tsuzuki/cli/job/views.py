@@ -3,11 +3,13 @@
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.terminal.formatting import (
+    ago,
     format_duration,
     format_list,
     format_size,
@@ -16,9 +18,10 @@ from tsuzuki.cli.terminal.formatting import (
 from tsuzuki.cli.terminal.output import Column, emit, is_terminal
 from tsuzuki.cli.terminal.values import plain_text, table_text
 from tsuzuki.model.clock import SystemClock
+from tsuzuki.model.states import Outcome
 
 if TYPE_CHECKING:
-    from tsuzuki.services.job_views import JobView
+    from tsuzuki.services.job_views import JobView, LastEnd
 
 
 def on_or_off(enabled: bool) -> str:
@@ -71,8 +74,27 @@ SYNC_STATE = Column(
     "sync_state", "SYNC", style=lambda state: "" if state == "applied" else "bold yellow"
 )
 
-LIST = [NAME, ENABLED, SCHEDULE, NEXT, KIND, Column("source"), SYNC_STATE]
-APPLIED = {"source": "file", "sync_state": "applied"}
+OUTCOME_STYLES = {
+    Outcome.SUCCEEDED: "green",
+    Outcome.FAILED: "red",
+    Outcome.TIMED_OUT: "red",
+    Outcome.SKIPPED: "dim",
+    Outcome.CANCELED: "dim",
+}
+LAST = Column("last_outcome", "LAST", style=lambda outcome: OUTCOME_STYLES.get(outcome, ""))
+
+LIST = [
+    NAME,
+    ENABLED,
+    SCHEDULE,
+    NEXT,
+    LAST,
+    Column("last_ended_at", "ENDED"),
+    KIND,
+    Column("source"),
+    SYNC_STATE,
+]
+APPLIED = {"source": "file", "sync_state": "applied", "handler": "command"}
 """What is so for most jobs, and is left out of a list if it is so for all."""
 
 
@@ -80,8 +102,10 @@ def terminal_list(jobs: Sequence[Mapping[str, Any]], now: datetime) -> list[Colu
     """`LIST` with each job on one line of 80 characters, if that is possible: times are short, long names are cut."""
     short = {
         "name": Column("name", shrinks=True),
+        "enabled": replace(ENABLED, title="ON"),
         "schedule_words": Column("schedule_words", "SCHEDULE", shrinks=True),
         "next_at": Column("next_at", "NEXT", format=short_time(now)),
+        "last_ended_at": Column("last_ended_at", "ENDED", format=ago(now)),
     }
     return [
         short.get(column.key, column)
@@ -91,13 +115,26 @@ def terminal_list(jobs: Sequence[Mapping[str, Any]], now: datetime) -> list[Colu
 
 
 def emit_list(
-    invocation: Invocation, views: "Sequence[JobView]", *, empty: str = "no jobs"
+    invocation: Invocation,
+    views: "Sequence[JobView]",
+    *,
+    last_ends: "Mapping[str, LastEnd] | None" = None,
+    empty: str = "no jobs",
 ) -> None:
-    """Jobs as `LIST`; on a terminal as `terminal_list`."""
-    jobs = [view.as_dict() for view in views]
+    """Jobs as `LIST`; on a terminal as `terminal_list`. With `last_ends` each has its last result."""
+    jobs = [{**view.as_dict(), **_last(view, last_ends or {})} for view in views]
     is_read = invocation.output is OutputFormat.TABLE and is_terminal(sys.stdout)
     columns = terminal_list(jobs, SystemClock().now()) if is_read else LIST
     emit(invocation, jobs, columns=columns, empty=empty)
+
+
+def _last(view: "JobView", last_ends: "Mapping[str, LastEnd]") -> dict[str, Any]:
+    last = last_ends.get(view.name)
+    return {
+        "last_run_id": last and last.run_id,
+        "last_outcome": last and last.outcome,
+        "last_ended_at": last and last.finished_at,
+    }
 
 
 SUMMARY = [NAME, RUNS, SCHEDULE, NEXT, ENABLED]

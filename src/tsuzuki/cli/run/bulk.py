@@ -15,6 +15,7 @@ from tsuzuki.cli.run.views import COLUMNS, row
 from tsuzuki.cli.run.watch import exit_with_result, watch_run
 from tsuzuki.cli.terminal.confirmation import confirm, yes_option
 from tsuzuki.cli.terminal.output import Column, emit, say
+from tsuzuki.model.built_in_jobs import BULK_ACTIONS
 from tsuzuki.model.bulk import BulkVerb
 from tsuzuki.model.states import Reason, RunState
 
@@ -195,7 +196,6 @@ def act(
 
 def _carry_out(invocation: Invocation, application: "Application", view: "BulkActionView") -> None:
     from tsuzuki.cli.serve.foreground import write_log  # noqa: PLC0415 -- only an action that is carried out here needs it
-    from tsuzuki.services.bulk import JOB_NAME
 
     def say_started() -> None:
         say(invocation, "No engine is running: starting one until this is done.")
@@ -207,7 +207,7 @@ def _carry_out(invocation: Invocation, application: "Application", view: "BulkAc
             emit(invocation, application.bulk.wait(view.action.id).as_dict())
         return
     with application.local_engine.ensure_running(
-        only_job=JOB_NAME, only_run=run_id, on_start=say_started
+        only_job=BULK_ACTIONS, only_run=run_id, on_start=say_started
     ):
         ended = watch_run(invocation, application, run_id, timeout=None)
     after = application.bulk.get(view.action.id)

@@ -1,25 +1,28 @@
 """`tsuzuki run failures`: what failed for one cause, as one group; retried or acknowledged as one."""
 
+from datetime import datetime
+
 import click
 
 from tsuzuki.cli.application import open_application
-from tsuzuki.cli.arguments import StoredId
+from tsuzuki.cli.arguments import StoredId, since_option
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.options import limit_option
 from tsuzuki.cli.run.bulk import act
 from tsuzuki.cli.run.views import COLUMNS, row
 from tsuzuki.cli.terminal.confirmation import yes_option
+from tsuzuki.cli.terminal.formatting import format_list
 from tsuzuki.cli.terminal.output import Column, emit, say
 from tsuzuki.model.bulk import BulkVerb
 
 GROUPS = [
     Column("id", "GROUP"),
     Column("failures", align="right"),
-    Column("jobs", align="right"),
+    Column("job_names", "JOBS", format=format_list, shrinks=True),
     Column("last_failed_at", "LAST"),
     Column("last_run_id", "RUN", align="right"),
-    Column("signature", "WHAT HAPPENED"),
+    Column("signature", "WHAT HAPPENED", shrinks=True),
 ]
 
 group_argument = click.argument("group_id", metavar="GROUP")
@@ -37,18 +40,20 @@ def failures() -> None:
 
 @failures.command()
 @click.option("--acknowledged", is_flag=True, help="Also those that are acknowledged.")
+@since_option
 @limit_option
 @click.pass_obj
-def ls(invocation: Invocation, acknowledged: bool, limit: int) -> None:
+def ls(invocation: Invocation, acknowledged: bool, since: datetime | None, limit: int) -> None:
     """List the causes of failures of the last week, the newest failure first.
 
     \b
     tsuzuki run failures ls --acknowledged
+    tsuzuki run failures ls --since 12h
     """
     from tsuzuki.services.failures import group_as_dict
 
-    with open_application(invocation) as application:
-        found = application.failures.find(with_acknowledged=acknowledged, limit=limit)
+    with open_application(invocation, needs_file=False) as application:
+        found = application.failures.find(since=since, with_acknowledged=acknowledged, limit=limit)
     rows = [group_as_dict(group) for group in found]
     emit(invocation, rows, columns=GROUPS, empty="no failures that were not acknowledged")
 

@@ -4,18 +4,20 @@ import sys
 import threading
 from collections.abc import Iterable
 from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tsuzuki.cli.application import ask, open_application
-from tsuzuki.cli.arguments import RunNumber, timeout_option
+from tsuzuki.cli.arguments import RunNumber, since_option, timeout_option, until_option
 from tsuzuki.cli.commands import Group
 from tsuzuki.cli.completions import job_names, run_ids, worker_ids
 from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.options import EnumChoice, before_id_option
 from tsuzuki.cli.run.bulk import bulk
 from tsuzuki.cli.run.failures import failures
+from tsuzuki.cli.run.states import ShownState, in_states
 from tsuzuki.cli.run.views import COLUMNS, HISTORY, row, summary, terminal_history, terminal_list
 from tsuzuki.cli.run.watch import (
     exit_with_result,
@@ -28,12 +30,15 @@ from tsuzuki.cli.terminal.output import Column, emit, is_terminal, say, warn, wr
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import Conflict, NotFound, TsuzukiError, UsageError
 from tsuzuki.model.run_filter import RunFilter
-from tsuzuki.model.states import RunState
+from tsuzuki.model.states import Reason
 from tsuzuki.model.visible_text import neutralise
 
 if TYPE_CHECKING:
     from tsuzuki.model.run import Run
+    from tsuzuki.services.explain import StatusReason
     from tsuzuki.services.logs import LogLine
+    from tsuzuki.services.reader import Reader
+    from tsuzuki.wiring.application import Application
 
 LINES = [Column("at"), Column("stream"), Column("body", "TEXT")]
 
@@ -58,9 +63,9 @@ def run() -> None:
     "--state",
     "states",
     multiple=True,
-    type=EnumChoice(RunState),
+    type=EnumChoice(ShownState),
     metavar="STATE",
-    help="Only in this state; may be repeated.",
+    help="Only in this state; may be repeated. SKIPPED runs are apart from CANCELED ones.",
 )
 @click.option(
     "--worker",
@@ -69,25 +74,63 @@ def run() -> None:
     help="Only on this worker.",
     shell_complete=worker_ids,
 )
+@click.option(
+    "--reason", type=EnumChoice(Reason), metavar="REASON", help="Only ended for this reason."
+)
+@click.option(
+    "--search",
+    metavar="TEXT",
+    help="Only with this text in the error, the job's name or the concurrency key.",
+)
+@since_option
+@until_option
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, help="At most so many.")
 @before_id_option
 @click.pass_obj
-def ls(invocation: Invocation, /, states: tuple[RunState, ...], limit: int, **wanted: Any) -> None:
+def ls(
+    invocation: Invocation,
+    /,
+    states: tuple[ShownState, ...],
+    since: datetime | None,
+    until: datetime | None,
+    limit: int,
+    **wanted: Any,
+) -> None:
     """List runs, the newest first.
 
     \b
     tsuzuki run ls --job hello --state FAILED
+    tsuzuki run ls --since 24h --search timeout
     """
-    narrowed = RunFilter(states=frozenset(states), limit=limit + 1, **wanted)
-    found = ask(invocation, lambda source: source.runs.find(narrowed), needs_file=False)
+    narrowed = RunFilter(
+        **in_states(states),
+        created_from=since,
+        created_until=until,
+        limit=limit + 1,
+        **wanted,
+    )
+
+    is_read = invocation.output is OutputFormat.TABLE and is_terminal(sys.stdout)
+
+    def question(source: "Application | Reader") -> "tuple[list[Run], dict[int, StatusReason]]":
+        found = source.runs.find(narrowed)
+        is_told = is_read or invocation.output.is_json
+        return found, source.runs.waiting_reasons(found[:limit]) if is_told else {}
+
+    found, reasons = ask(invocation, question, needs_file=False)
     shown = found[:limit]
-    is_narrowed = states or any(value is not None for value in wanted.values())
+    is_narrowed = states or since or until or any(one is not None for one in wanted.values())
     empty = "no such runs" if is_narrowed else "no runs yet: tsuzuki job run hello"
-    if invocation.output is OutputFormat.TABLE and is_terminal(sys.stdout):
-        rows, columns = terminal_list(shown, SystemClock().now())
+    if is_read:
+        rows, columns = terminal_list(shown, SystemClock().now(), reasons)
         emit(invocation, rows, columns=columns, empty=empty)
     else:
-        emit(invocation, map(row, shown), columns=COLUMNS, empty=empty)
+        emit(
+            invocation,
+            [row(one, reasons.get(one.id)) for one in shown],
+            columns=COLUMNS,
+            empty=empty,
+        )
     if len(found) > limit:
         say(invocation, f"Older ones: tsuzuki run ls --before-id {shown[-1].id}")
 
@@ -259,7 +302,11 @@ def _print_lines(invocation: Invocation, lines: "Iterable[LogLine]") -> None:
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, map(asdict, lines), columns=LINES)
         return
+    is_empty = True
     for line in lines:
+        is_empty = False
         # As it was written, to where it was written; but nothing in it may move a cursor.
         stream = sys.stderr if line.stream == "stderr" else sys.stdout
         write(neutralise(line.body), stream=stream)
+    if is_empty:
+        say(invocation, "No output.")

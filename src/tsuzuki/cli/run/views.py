@@ -1,25 +1,29 @@
 """How runs look to a person: a line each in a list, and first what matters of one run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from tsuzuki.cli.run.states import ShownState, shown_state
 from tsuzuki.cli.terminal.formatting import format_duration, short_time
 from tsuzuki.cli.terminal.output import Column
 from tsuzuki.cli.terminal.values import table_text
-from tsuzuki.model.states import RunState
+from tsuzuki.model.states import Reason
 
 if TYPE_CHECKING:
     from tsuzuki.model.run import Run
+    from tsuzuki.services.explain import StatusReason
     from tsuzuki.services.runs import RunView
 
 STATE_STYLES = {
-    RunState.RUNNING: "cyan",
-    RunState.SUCCEEDED: "green",
-    RunState.FAILED: "red",
-    RunState.ORPHANED: "yellow",
-    RunState.CANCELED: "dim",
+    ShownState.RUNNING: "cyan",
+    ShownState.SUCCEEDED: "green",
+    ShownState.FAILED: "red",
+    ShownState.TIMED_OUT: "red",
+    ShownState.ORPHANED: "yellow",
+    ShownState.CANCELED: "dim",
+    ShownState.SKIPPED: "dim",
 }
 COLUMNS = [
     Column("id", align="right"),
@@ -43,30 +47,58 @@ HISTORY = [
 ]
 
 
-def state_style(state: RunState) -> str:
+def state_style(state: ShownState) -> str:
     return STATE_STYLES.get(state, "")
 
 
-def row(one: "Run") -> dict[str, Any]:
-    """A run for `COLUMNS`; JSON has every field of it."""
-    return {**asdict(one), "progress": _progress(one)}
+def row(one: "Run", reason: "StatusReason | None" = None) -> dict[str, Any]:
+    """A run for `COLUMNS`; JSON has every field of it. `reason` is why it waits."""
+    waits_for = reason and {"cause": reason.cause, "sentence": str(reason.sentence)}
+    return {
+        **asdict(one),
+        "outcome": one.outcome,
+        "progress": _progress(one),
+        "waits_for": waits_for,
+    }
 
 
-def terminal_list(found: "Sequence[Run]", now: datetime) -> tuple[list[Any], list[Column]]:
-    """Each run on one line of 80 characters: a list is read, so times are short and long names are cut. A
-    column that would be empty is left out."""
-    rows = [{**row(one), "took": took_seconds(one, now)} for one in found]
+def terminal_list(
+    found: "Sequence[Run]", now: datetime, reasons: "Mapping[int, StatusReason] | None" = None
+) -> tuple[list[Any], list[Column]]:
+    """Each run on one line: a list is read, so times are short, and long names and errors are cut. A column that would
+    be empty is left out."""
+    rows = [
+        {
+            **row(one),
+            "state": shown_state(one),
+            "took": took_seconds(one, now),
+            "why": _why(one, (reasons or {}).get(one.id)),
+        }
+        for one in found
+    ]
     columns = [
         Column("id", align="right"),
         Column("job_name", "JOB", shrinks=True),
         Column("state", style=state_style),
-        Column("reason", shrinks=True),
         Column("attempt", "TRY", align="right"),
         Column("progress", align="right"),
         Column("started_at", "STARTED", format=short_time(now)),
         Column("took", format=format_duration, align="right"),
+        Column("why", shrinks=True),
     ]
     return rows, [column for column in columns if any(one[column.key] is not None for one in rows)]
+
+
+def _why(one: "Run", reason: "StatusReason | None") -> str | None:
+    """Why it waits, or ended so, on one line."""
+    if reason is not None:
+        return str(reason.sentence)
+    if one.blocked_by is not None:
+        return f"run {one.blocked_by} was still in progress"
+    if one.error is None:
+        return one.reason
+    error = " ".join(one.error.split())
+    return error if one.reason in (None, Reason.HANDLER_FAILED) else f"{one.reason}: {error}"
 
 
 def terminal_history(now: datetime) -> list[Column]:
@@ -92,9 +124,10 @@ def summary(view: "RunView", now: datetime) -> tuple[dict[str, Any], list[Column
     shown: dict[str, Any] = {
         "run": run.id,
         "job": run.job_name,
-        "state": run.state,
+        "state": shown_state(run),
         "why": run.reason,
-        "error": run.error,
+        "blocked by": run.blocked_by,
+        "error": run.error and " ".join(run.error.split()),
         "result": run.result,
         "progress": _progress(run),
         "attempt": run.attempt if run.attempt > 1 or run.retry_of or view.retried_as else None,

@@ -72,16 +72,14 @@ def watch_run(
     return ended
 
 
-def say_how_to_follow(invocation: Invocation, application: "Application", run_id: int) -> None:
-    """Tell a person who started a run how to see it; or that nothing is there to run it."""
+def say_if_not_served(invocation: Invocation, application: "Application", run_id: int) -> None:
+    """Tell a person who started a run if nothing is there to run it."""
     if not is_terminal(sys.stderr):
         return
     with suppress(TsuzukiError):  # the run is confirmed, and that was told
         reason = application.runs.explain(run_id).reasons[0]
         if reason.cause in NOT_SERVED:
             _say_reason(invocation, reason)
-        else:
-            say(invocation, f"Watch it with: tsuzuki run watch {run_id}")
 
 
 def _say_reason(invocation: Invocation, reason: "StatusReason") -> None:

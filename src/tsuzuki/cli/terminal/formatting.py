@@ -73,6 +73,21 @@ def short_time(now: datetime, *, seconds: bool = True) -> Callable[[datetime | N
     return short
 
 
+def ago(now: datetime) -> Callable[[datetime | None], str]:
+    """How long ago, in whole units of the largest kind that fits."""
+
+    def words(moment: datetime | None) -> str:
+        if moment is None:
+            return "-"
+        seconds = (now - moment).total_seconds()
+        for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
+            if seconds >= length:
+                return f"{seconds // length:.0f}{unit} ago"
+        return "just now"
+
+    return words
+
+
 def describe_changes(before: Any, after: Any) -> list[str]:
     """What differs, part by part, from which value to which; what is new or gone has no parts."""
     if before is None or after is None:

@@ -11,6 +11,7 @@ COLLECTOR = Collector(
     service="tsuzuki.collectors.commits.service:CommitsService",
     checks="tsuzuki.collectors.commits.checks:checks",
     verify="tsuzuki.collectors.commits.verify:verify",
+    own_jobs=("commits-by-hand",),
     audited=("commits",),
     commands={"commits": "tsuzuki.collectors.commits.commands.commits:commits"},
     routes=(

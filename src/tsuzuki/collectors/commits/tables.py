@@ -24,12 +24,11 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    text,
 )
 
 from tsuzuki.collectors.commits.report_tables import metadata
 from tsuzuki.store.schema.migrate import Component
-from tsuzuki.store.schema.tables import one_of
+from tsuzuki.store.schema.tables import one_of, partial_index
 from tsuzuki.store.schema.takeover import FormerTables
 from tsuzuki.store.sql.types import BigId, KeyText, PlainText
 
@@ -108,20 +107,18 @@ projects = Table(
     CheckConstraint("(kind = 'gitlab') = (remote_id IS NOT NULL)", name="remote_id"),
     sqlite_autoincrement=True,
 )
-Index(
+partial_index(
     "tsuzuki_uq_projects_remote",
     projects.c.location,
     projects.c.remote_id,
+    where="kind = 'gitlab'",
     unique=True,
-    sqlite_where=text("kind = 'gitlab'"),
-    postgresql_where=text("kind = 'gitlab'"),
 )
-Index(
+partial_index(
     "tsuzuki_uq_projects_repository",
     projects.c.location,
+    where="kind = 'git'",
     unique=True,
-    sqlite_where=text("kind = 'git'"),
-    postgresql_where=text("kind = 'git'"),
 )
 
 commits = Table(
@@ -177,12 +174,11 @@ Index(
     bulk_collection_runs.c.status,
     bulk_collection_runs.c.started_at_utc,
 )
-Index(
+partial_index(
     "tsuzuki_uq_bulk_runs_running",
     bulk_collection_runs.c.status,
+    where="status = 'running'",
     unique=True,
-    sqlite_where=text("status = 'running'"),
-    postgresql_where=text("status = 'running'"),
 )
 
 bulk_collection_results = Table(

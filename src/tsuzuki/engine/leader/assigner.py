@@ -33,8 +33,12 @@ from tsuzuki.store.wakeups import channels
 BATCH_MAX = 500
 """Runs per query and per statement that assigns."""
 
-WALK_MAX = 1000
-"""So many runs are read along the queue before it is searched by groups."""
+BATCH_SHARED_MAX = 2_000
+"""The same on PostgreSQL, where a round is shared by many workers: each piece of it costs its worker two transactions.
+On SQLite all writers wait for the statement, so it stays short there."""
+
+WALK_MAX = 2_500
+"""This many runs are read along the queue before it is searched by groups: more than one round assigns."""
 
 WIDEN_FACTOR = 4
 """After a query by groups that found blocked runs the next one reads this many times more."""
@@ -72,6 +76,7 @@ class Assigner:
         self._settings = settings
         self._local_start = local_start or LocalStart(clock=database.clock)
         self._coordination = coordination or NoCoordination()
+        self._batch_max = BATCH_MAX if database.is_sqlite else BATCH_SHARED_MAX
         self._lock = threading.Lock()
         """Held while runs are placed and until that is committed."""
         self._jobs: dict[int, Job] = {}
@@ -242,7 +247,7 @@ class Assigner:
             self._search_groups(connection, selection)
         self.is_full = free == len(selection.assignments)
         assigned = len(selection.assignments)
-        self._read_first = max(min(free - assigned, BATCH_MAX), assigned, 1)
+        self._read_first = max(min(free - assigned, self._batch_max), assigned, 1)
         return selection.assignments
 
     def _choose_uncovered(self, connection: Connection) -> list[Assignment]:
@@ -267,7 +272,7 @@ class Assigner:
 
     def _selection(self, connection: Connection) -> RunSelection:
         found = capacity.load(connection, heard_within_seconds=self._heard_within_seconds())
-        selection = RunSelection(Placement(found, jobs=self._jobs), wanted_max=BATCH_MAX)
+        selection = RunSelection(Placement(found, jobs=self._jobs), wanted_max=self._batch_max)
         if only_runs := selection.placement.only_runs:
             due = queue.due_among(connection, only_runs, canceled_by=self._cancels.active)
             self._place(connection, selection, due)
@@ -295,7 +300,7 @@ class Assigner:
         to be blocked, and reads more runs than the last one."""
         live = queue_groups.live_jobs(connection)
         self._load_jobs(connection, {job.id: job.edition for job in live}, selection.placement)
-        limit = BATCH_MAX
+        limit = self._batch_max
         while selection.wants_more:
             jobs_open = selection.placement.open_jobs(job.id for job in live)
             found = self._groups.find(connection, jobs_open, limit=limit)

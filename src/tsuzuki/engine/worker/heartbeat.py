@@ -83,6 +83,7 @@ class Heartbeat:
         self._requests = 0
         self._checks_hung = 0
         self._sending_since: float | None = None
+        self._sent_at = self._renewed_at
 
     @property
     def is_sending(self) -> bool:
@@ -95,7 +96,7 @@ class Heartbeat:
 
     def tick(self) -> HeartbeatResult:
         """One heartbeat. It may hang as long as the driver does: see `looks_hung`."""
-        self._sending_since = self._clock.monotonic()
+        self._sending_since = self._sent_at = self._clock.monotonic()
         try:
             with self._database.used_for(ConnectionUse.VITAL):
                 return self._tick()
@@ -200,7 +201,8 @@ class Heartbeat:
         return self._seconds_left() > 0
 
     def seconds_to_next(self, result: HeartbeatResult) -> float:
-        """How long to wait before the next heartbeat: never past the deadline, if there is one."""
+        """How long to wait before the next heartbeat: never past the deadline, if there is one. Counted from when the
+        last one was sent, so that slow answers do not make heartbeats rare."""
         settings = self._settings()
         match result:
             case HeartbeatResult.UNREACHABLE:
@@ -210,7 +212,8 @@ class Heartbeat:
             case HeartbeatResult.CONFIRMING:
                 return settings.continuation_retry_interval_seconds
             case _:
-                return settings.heartbeat_interval_seconds
+                interval = settings.heartbeat_interval_seconds
+                return max(self._sent_at + interval - self._clock.monotonic(), interval / 4)
 
     def _unreachable(self) -> HeartbeatResult:
         return HeartbeatResult.UNREACHABLE if self._seconds_left() > 0 else HeartbeatResult.LOST

@@ -11,7 +11,7 @@ from tsuzuki.mcp.runs.run_arguments import job_of, run_id_of
 from tsuzuki.mcp.runs.workspace import application_of
 from tsuzuki.mcp.tool import ToolCall
 from tsuzuki.model.run import Run
-from tsuzuki.model.states import RunState
+from tsuzuki.model.states import Outcome, RunState
 from tsuzuki.services.jobs import JobView
 from tsuzuki.services.logs import LogLine
 from tsuzuki.services.runs import RunFilter
@@ -26,7 +26,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 def job_list(call: ToolCall) -> ToolAnswer:
     """Jobs by name, those of the file and those of the database."""
     wanted = str(call.get("query", "")).casefold()
-    views = application_of(call.state).jobs.find()
+    views = [one for one in application_of(call.state).jobs.find() if not one.is_built_in]
     found = sorted(
         (one for one in views if wanted in one.name.casefold()), key=lambda one: one.name
     )
@@ -117,6 +117,11 @@ def progress_of(run: Run) -> str | None:
     return f"{run.progress_processed}/{total}"
 
 
+def _shown(run: Run) -> str:
+    """Its state; of a skipped run also that it was skipped."""
+    return f"{run.state} (skipped)" if run.outcome is Outcome.SKIPPED else run.state
+
+
 def _job_line(view: JobView) -> str:
     spec = view.spec
     words = [spec.handler, view.schedule_words]
@@ -129,7 +134,7 @@ def _job_line(view: JobView) -> str:
 
 
 def _run_line(run: Run) -> str:
-    words = [f"{run.id} {run.job_name} {run.state}"]
+    words = [f"{run.id} {run.job_name} {_shown(run)}"]
     if run.reason is not None:
         words.append(str(run.reason))
     if run.attempt > 1:
@@ -148,7 +153,7 @@ def _run_line(run: Run) -> str:
 
 
 def _short_run_line(run: Run) -> str:
-    return f"{run.id} {run.job_name} {run.state}"
+    return f"{run.id} {run.job_name} {_shown(run)}"
 
 
 def _log_line(line: LogLine) -> str:

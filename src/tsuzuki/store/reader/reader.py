@@ -58,6 +58,12 @@ class StoredRows:
         sql, values = statements.find_runs(wanted)
         return [run_from(row) for row in self._rows(sql, values, statements.RUN_NAMES)]
 
+    def last_ended(self) -> list[Run]:
+        """The newest run of each job that has ended."""
+        return [
+            run_from(row) for row in self._rows(statements.LAST_ENDED, (), statements.RUN_NAMES)
+        ]
+
     def run(self, run_id: int) -> Run | None:
         return self._one_run(statements.RUN_BY_ID, run_id)
 

@@ -43,6 +43,11 @@ CANCEL_REQUEST = (
     f"SELECT {_of('tsuzuki_run_cancel_requests', CANCEL_REQUEST_COLUMNS)} FROM tsuzuki_run_cancel_requests "
     "WHERE tsuzuki_run_cancel_requests.run_id = ?"
 )
+LAST_ENDED = (
+    f"{_RUNS} WHERE tsuzuki_job_runs.id IN (SELECT (SELECT newest.id FROM tsuzuki_job_runs AS newest "
+    "WHERE newest.job_definition_id = job.id AND newest.finished_at IS NOT NULL "
+    "ORDER BY newest.id DESC LIMIT 1) FROM tsuzuki_job_definitions AS job WHERE job.deleted_at IS NULL)"
+)
 RUN_BY_KEY = f"{_RUNS} WHERE tsuzuki_job_runs.idempotency_key = ?"
 HISTORY = (
     f"SELECT {_of('tsuzuki_job_run_transitions', TRANSITION_COLUMNS)} FROM tsuzuki_job_run_transitions "

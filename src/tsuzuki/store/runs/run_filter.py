@@ -11,6 +11,7 @@ from sqlalchemy import (
     cast,
     exists,
     false,
+    func,
     literal,
     literal_column,
     not_,
@@ -73,6 +74,8 @@ def conditions_of_runs(
     yield from _times(wanted)
     if wanted.failure_group is not None and "failure_group" not in without:
         yield in_failure_group(wanted.failure_group)
+    if wanted.search is not None:
+        yield _contains(wanted.search)
     if wanted.is_retried is not None:
         yield _IS_RETRIED if wanted.is_retried else not_(_IS_RETRIED)
 
@@ -119,6 +122,17 @@ def _times(wanted: RunFilter) -> Iterator[ColumnElement[bool]]:
         yield job_runs.c.finished_at >= wanted.finished_from
     if wanted.finished_until is not None:
         yield job_runs.c.finished_at < wanted.finished_until
+
+
+def _contains(text: str) -> ColumnElement[bool]:
+    of_job = select(job_definitions.c.id).where(
+        job_definitions.c.name.icontains(text, autoescape=True)
+    )
+    return or_(
+        job_runs.c.job_definition_id.in_(of_job),
+        func.coalesce(job_runs.c.error, "").icontains(text, autoescape=True),
+        func.coalesce(job_runs.c.concurrency_key, "").icontains(text, autoescape=True),
+    )
 
 
 def in_failure_group(group_id: str) -> ColumnElement[bool]:

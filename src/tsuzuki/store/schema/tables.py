@@ -5,7 +5,7 @@ A collector defines its tables in the same way: its own MetaData and its own mig
 `store.schema.migrate.Component`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -14,6 +14,7 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     ColumnElement,
+    Connection,
     Float,
     ForeignKeyConstraint,
     Index,
@@ -22,6 +23,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    event,
     text,
 )
 
@@ -54,6 +56,9 @@ metadata = MetaData(naming_convention=NAMES)
 ONLY_ON = "only_on"
 """Key in `info`: the name of the dialect, for an index or constraint that only one dialect has."""
 
+WHERE = "where"
+"""Key in `info`: the condition of a partial index, by the name of the dialect."""
+
 
 def one_of(column: str, values: type[str]) -> CheckConstraint:
     """A CHECK that a text column has one of an enum's values (or NULL)."""
@@ -62,11 +67,25 @@ def one_of(column: str, values: type[str]) -> CheckConstraint:
 
 
 def partial_index(
-    name: str, *columns: ColumnElement[Any], where: str, unique: bool = False
+    name: str,
+    *columns: ColumnElement[Any],
+    where: str | Mapping[str, str],
+    unique: bool = False,
+    only_on: str | None = None,
 ) -> Index:
-    """An index of the rows for which `where` is true."""
-    condition = text(where)
-    return Index(name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
+    """An index of the rows for which `where` is true; by dialect, where they differ. SQLAlchemy loads a dialect to
+    check an option of it, so the condition becomes one only when the table is created."""
+    by_dialect = {"sqlite": where, "postgresql": where} if isinstance(where, str) else where
+    info = {WHERE: by_dialect, **({ONLY_ON: only_on} if only_on else {})}
+    index = Index(name, *columns, unique=unique, info=info)
+
+    def state_condition(_table: Table, connection: Connection, **_: object) -> None:
+        dialect = connection.dialect.name
+        if dialect in by_dialect:
+            index.dialect_options[dialect]["where"] = text(by_dialect[dialect])
+
+    event.listen(index.table, "before_create", state_condition)
+    return index
 
 
 def index_of_states(name: str, *columns: ColumnElement[Any], states: Sequence[RunState]) -> Index:
@@ -75,12 +94,8 @@ def index_of_states(name: str, *columns: ColumnElement[Any], states: Sequence[Ru
     names = [f"'{state}'" for state in states]
     all_of_them = f"state IN ({', '.join(names)})"
     one_each = (f"state = {name}" for name in names)
-    return Index(
-        name,
-        *columns,
-        sqlite_where=text(" OR ".join((all_of_them, *one_each))),
-        postgresql_where=text(all_of_them),
-    )
+    where = {"sqlite": " OR ".join((all_of_them, *one_each)), "postgresql": all_of_them}
+    return partial_index(name, *columns, where=where)
 
 
 job_definitions = Table(
@@ -246,12 +261,12 @@ job_runs = Table(
     sqlite_autoincrement=True,
 )
 # PostgreSQL writes every index with every move: rows without a key are left out of this one.
-Index(
+partial_index(
     "tsuzuki_uq_job_runs_idempotency_key_given",
     job_runs.c.idempotency_key,
+    where="idempotency_key IS NOT NULL",
     unique=True,
-    postgresql_where=text("idempotency_key IS NOT NULL"),
-    info={ONLY_ON: "postgresql"},
+    only_on="postgresql",
 )
 # PostgreSQL writes every index with every move, so each has only the rows that are queried through it.
 index_of_states(
@@ -267,10 +282,10 @@ index_of_states(
     states=(RunState.ASSIGNED, RunState.RUNNING),
 )
 # SQLite writes it once, when a run is created.
-Index(
+partial_index(
     "tsuzuki_ix_job_runs_created_at",
     job_runs.c.created_at,
-    postgresql_where=text("finished_at IS NOT NULL"),
+    where={"postgresql": "finished_at IS NOT NULL"},
 )
 # The few unsuccessful runs among the many successful ones.
 partial_index(

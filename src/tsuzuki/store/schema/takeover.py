@@ -32,7 +32,7 @@ from sqlalchemy.types import NullType, TypeDecorator, TypeEngine
 
 from tsuzuki.model.errors import SchemaMismatch
 from tsuzuki.store.schema.sql_scripts import run_script
-from tsuzuki.store.schema.tables import PREFIX
+from tsuzuki.store.schema.tables import PREFIX, WHERE
 from tsuzuki.store.sql.dialect import is_sqlite
 
 if TYPE_CHECKING:
@@ -359,7 +359,8 @@ def _indexes_of(table: Table) -> Iterator[_Index]:
             name = PREFIX + "_".join(("key", table.name, *columns))
             yield _Index(name=name, columns=columns, is_unique=True)
     for index in table.indexes:
-        where = _where_of({f"x_{k}": v for k, v in index.dialect_options["sqlite"].items()})
+        options = {f"x_{k}": v for k, v in index.dialect_options["sqlite"].items()}
+        where = index.info.get(WHERE, {}).get("sqlite", _where_of(options))
         yield _Index(
             name=str(index.name),
             columns=tuple(index.columns.keys()),

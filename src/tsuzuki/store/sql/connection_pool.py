@@ -34,6 +34,10 @@ REVIEW_SECONDS = 10.0
 USES_PER_SECOND_MIN = 5.0
 """A connection that was used less often than that in `REVIEW_SECONDS` is closed, if there is an older one."""
 
+VITAL_KEPT_SECONDS = 60.0
+"""One that a `VITAL` caller has used is kept for at least this long: a heartbeat that has to open a connection while
+many processes are busy may be late."""
+
 IDLE_CHECK_SECONDS = 1.0
 """A connection that was idle for longer is looked at."""
 
@@ -59,6 +63,8 @@ class _Usage:
     reviewed_at: float
     uses: int = 0
     idle_since: float = 0.0
+    vital_at: float = -math.inf
+    """When a `VITAL` caller last took it."""
 
 
 USAGE = "tsuzuki_usage"
@@ -270,6 +276,8 @@ class ConnectionPool(Pool):
     def _hand_out(self, entry: ConnectionPoolEntry, use: ConnectionUse) -> None:
         self._in_use[entry] = use
         self._unbounded += use is ConnectionUse.UNBOUNDED
+        if use is ConnectionUse.VITAL:
+            entry.info[USAGE].vital_at = self.clock.monotonic()
 
     def _take_seldom_used(self, now: float) -> list[ConnectionPoolEntry]:
         """Those to close. The oldest idle one stays."""
@@ -278,7 +286,8 @@ class ConnectionPool(Pool):
             usage = entry.info[USAGE]
             seconds = now - usage.reviewed_at
             if seconds >= REVIEW_SECONDS:
-                if usage.uses / seconds < USES_PER_SECOND_MIN:
+                is_vital = now - usage.vital_at < VITAL_KEPT_SECONDS
+                if not is_vital and usage.uses / seconds < USES_PER_SECOND_MIN:
                     seldom.append(entry)
                 usage.reviewed_at, usage.uses = now, 0
         if seldom:

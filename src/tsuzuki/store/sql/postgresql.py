@@ -63,7 +63,9 @@ own connection."""
 NAMES_OF_UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT"})
 """That an installation of PostgreSQL may have as its zone."""
 
-CONNECT_TIMEOUT_SECONDS = 5
+CONNECT_TIMEOUT_SECONDS = 4
+"""With default settings a heartbeat that could not connect for this long can be followed by another one in time."""
+
 CANCEL_SECONDS = 2.0
 
 OUT_OF_CONNECTIONS = (

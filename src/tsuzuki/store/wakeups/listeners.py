@@ -5,6 +5,7 @@ log, and inotify wakes the listener; `PRAGMA data_version` is the fallback.
 """
 
 import secrets
+import select
 import sqlite3
 import threading
 from collections.abc import Collection
@@ -140,8 +141,11 @@ class PostgresListener:
         return is_notified
 
     def wait(self, seconds: float) -> Collection[str]:
+        """The driver's own wait wakes up ten times a second, also if nothing arrives: ours sleeps on the socket."""
         try:
-            notifications = list(self._raw.notifies(timeout=seconds, stop_after=1))
+            notifications = self._received()
+            if not notifications and self._arrives_within(seconds):
+                notifications = self._received()
         except Exception as problem:
             raise _lost(problem) from problem
         return frozenset(
@@ -149,6 +153,15 @@ class PostgresListener:
             for notification in notifications
             for name in recipients(WakeupChannel(notification.channel), notification.payload)
         )
+
+    def _received(self) -> list[Any]:
+        return list(self._raw.notifies(timeout=0))
+
+    def _arrives_within(self, seconds: float) -> bool:
+        """Whether the server has sent something, or has closed the connection."""
+        arriving = select.poll()
+        arriving.register(self._raw.fileno(), select.POLLIN)
+        return bool(arriving.poll(seconds * 1000))
 
     def close(self) -> None:
         try:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from tsuzuki.model.access import Right
 from tsuzuki.services.audit import AuditEntry
-from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.answers import GivenMoment, Model, Moment
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, count_of
 from tsuzuki.web.route import api_router
@@ -28,18 +28,23 @@ class AuditOut(Model):
     object_id: str
     before: Any
     after: Any
+    job: str | None = Field(description="Of a change of a run: its job.")
 
 
 class AuditQuery(PageRequest):
     object_type: str | None = Field(None, max_length=50, examples=["job"])
     object_id: str | None = Field(None, max_length=500)
     actor: str | None = Field(None, max_length=200, examples=["cli:ada"])
+    since: GivenMoment | None = None
 
 
 @router.get("/audit", dependencies=[requires(Right.AUDIT_READ)])
 def list_audit(context: Context, query: Annotated[AuditQuery, Query()]) -> Page[AuditOut]:
     """List changes, the newest first."""
-    audit, filters = context.application.audit, query.filters()
+    audit = context.application.audit
+    filters = {
+        name: getattr(query, name) for name in ("object_type", "object_id", "actor", "since")
+    }
 
     def find(after: Any, limit: int) -> list[AuditEntry]:
         return audit.find(**filters, before_id=after, limit=limit)

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 from tsuzuki.model.access import Right
 from tsuzuki.model.idempotency_key import KEY_LENGTH_MAX
 from tsuzuki.services.events import Event
-from tsuzuki.web.answers import Model, Moment
+from tsuzuki.web.answers import GivenMoment, Model, Moment
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, count_of
 from tsuzuki.web.route import api_router, problem_responses
@@ -44,6 +44,7 @@ class NewEvent(Model):
 
 class EventQuery(PageRequest):
     event_type: str | None = Field(None, max_length=200)
+    since: GivenMoment | None = None
 
 
 @router.get("/events", dependencies=[requires(Right.EVENTS_READ)])
@@ -52,14 +53,18 @@ def list_events(context: Context, query: Annotated[EventQuery, Query()]) -> Page
     events = context.application.events
 
     def find(after: Any, limit: int) -> list[Event]:
-        return events.find(event_type=query.event_type, before_id=after, limit=limit)
+        return events.find(
+            event_type=query.event_type, since=query.since, before_id=after, limit=limit
+        )
 
     return context.page(
         query,
         find=find,
         position=lambda event: event.id,
         item=lambda event: EventOut(**_values(context, event)),
-        count=lambda: count_of(events.count(event_type=query.event_type, at_most=COUNT_MAX + 1)),
+        count=lambda: count_of(
+            events.count(event_type=query.event_type, since=query.since, at_most=COUNT_MAX + 1)
+        ),
     )
 
 

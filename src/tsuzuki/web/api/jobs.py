@@ -94,6 +94,9 @@ class JobQuery(PageRequest):
     handler: str | None = Field(None, max_length=100, description="The kind of job: `command`.")
     tag: str | None = Field(None, max_length=200)
     search: str | None = Field(None, max_length=100, description="Part of the name.")
+    built_in: bool = Field(
+        False, description="Also jobs of our own, such as the one that carries out bulk actions."
+    )
 
 
 class NewJob(Model):
@@ -166,7 +169,8 @@ def _name(view: JobView) -> str:
 def is_wanted(view: JobView, query: JobQuery) -> bool:
     spec = view.spec
     return (
-        (query.enabled is None or spec.enabled == query.enabled)
+        (query.built_in or not view.is_built_in)
+        and (query.enabled is None or spec.enabled == query.enabled)
         and (query.source is None or view.source is query.source)
         and (query.handler is None or spec.handler == query.handler)
         and (query.tag is None or query.tag in spec.tags)

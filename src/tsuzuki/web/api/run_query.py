@@ -63,6 +63,12 @@ class RunConditions(BaseModel):
     failure_group: str | None = Field(
         None, max_length=200, description="Failed for this cause: the id of a group of failures."
     )
+    search: str | None = Field(
+        None,
+        min_length=1,
+        max_length=200,
+        description="Part of the error, of the job's name or of the concurrency key.",
+    )
     created_from: GivenMoment | None = None
     created_until: GivenMoment | None = Field(None, description="Before this time.")
     finished_from: GivenMoment | None = None
@@ -89,6 +95,7 @@ class RunConditions(BaseModel):
             retry_of=self.retry_of,
             origin_id=self.origin_id,
             failure_group=self.failure_group,
+            search=self.search,
             created_from=self.created_from,
             created_until=self.created_until,
             finished_from=self.finished_from,

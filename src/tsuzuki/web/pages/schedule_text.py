@@ -21,11 +21,11 @@ _UNITS = {"s": "second", "m": "minute", "h": "hour", "d": "day"}
 _LENGTHS = {"day": 86_400, "hour": 3600, "minute": 60, "second": 1}
 _EVERY = message("every %(interval)s")
 _DAILY = message("every day at %(times)s")
-_WEEKDAYS = message("Monday to Friday at %(times)s")
+_WEEKDAYS = message("weekdays at %(times)s")
 _WEEKLY = message("%(days)s at %(times)s")
-_HOURLY = message("every hour at minute %(minutes)s")
-_ON_EVENT = message("on the event %(event)s")
-_BY_HAND = message("by hand")
+_HOURLY = message("hourly at minute %(minutes)s")
+_ON_EVENT = message("on event %(event)s")
+_BY_HAND = message("manual")
 
 
 @pass_context

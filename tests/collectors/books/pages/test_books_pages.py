@@ -62,15 +62,15 @@ def test_a_cursor_is_reset_only_with_the_typed_name(chromium: Browser, site: Ser
     with visitor(chromium, site.client.url, javascript=False) as person:
         page = person.open("/books/jobs/novelties/reset")
         expect(page.get_by_role("heading", name="Reset 2 cursors?")).to_be_visible()
-        page.get_by_label("Type the name of the job").fill("novelty")
-        page.get_by_role("button", name="Reset the cursor").click()
+        page.get_by_label("Type the job name to confirm").fill("novelty")
+        page.get_by_role("button", name="Reset cursor").click()
         expect(page.get_by_role("alert")).to_contain_text("Nothing was reset.")
-        expect(page.get_by_label("Type the name of the job")).to_have_value("novelty")
+        expect(page.get_by_label("Type the job name to confirm")).to_have_value("novelty")
         person.faults.clear()  # the browser reports the refusal
         assert len(site.application.service("books").cursors("novelties")) == 2
-        page.get_by_label("Type the name of the job").fill("novelties")
-        page.get_by_role("button", name="Reset the cursor").click()
-        expect(page.locator("#flash")).to_contain_text("2 cursors of novelties were reset.")
+        page.get_by_label("Type the job name to confirm").fill("novelties")
+        page.get_by_role("button", name="Reset cursor").click()
+        expect(page.locator("#flash")).to_contain_text("Cursors of novelties reset: 2.")
     assert site.application.service("books").cursors("novelties") == []
     (entry,) = site.application.audit.find(limit=1)
     assert (entry.action, entry.actor.partition(":")[0]) == ("books.cursor.reset", "web")
@@ -79,23 +79,23 @@ def test_a_cursor_is_reset_only_with_the_typed_name(chromium: Browser, site: Ser
 def test_an_unsettled_mail_is_decided_once(person: Visitor, site: Served) -> None:
     page = person.open("/books/mails")
     expect(page.locator("#mails tbody tr")).to_have_count(2)
-    page.locator("#mails tbody tr", has_text="Unsettled").get_by_role("link").first.click()
+    page.locator("#mails tbody tr", has_text="Outcome unknown").get_by_role("link").first.click()
     expect(page.locator(".book")).to_have_count(1)
-    page.get_by_role("link", name="Decide …").click()
+    page.get_by_role("link", name="Resolve …").click()
     dialog = page.get_by_role("dialog", name="Confirm")
-    dialog.get_by_role("button", name="It arrived").click()
-    expect(page.locator("#flash")).to_have_text("Mail 2 counts as delivered.")
-    expect(page.get_by_role("link", name="Decide …")).to_have_count(0)
+    dialog.get_by_role("button", name="Mark as delivered").click()
+    expect(page.locator("#flash")).to_have_text("Email 2 marked as delivered.")
+    expect(page.get_by_role("link", name="Resolve …")).to_have_count(0)
     service = site.application.service("books")
     assert [view.mail.state for view in service.mails()] == ["sent", "sent"]
 
 
 def test_a_collection_is_started_from_the_page(person: Visitor, site: Served) -> None:
     page = person.open("/books/jobs/botany")
-    page.get_by_role("link", name="Mail …").click()
+    page.get_by_role("link", name="Email …").click()
     dialog = page.get_by_role("dialog", name="Confirm")
-    dialog.get_by_role("button", name="Mail").click()
-    expect(page.locator("#flash")).to_contain_text("was started.")
+    dialog.get_by_role("button", name="Email").click()
+    expect(page.locator("#flash")).to_contain_text("started.")
     (run,) = site.application.runs.find(RunFilter(job_name="botany"))
     assert run.arguments == {"collect": False}
 
@@ -135,7 +135,7 @@ def test_the_last_collection_says_why_it_stopped_while_the_next_run_is_pending(
     botany = site.client.as_(None).get("/books.json").json["searches"][0]["last"]
     assert (botany["run_id"], botany["stop_reason"]) == (run_id, "quota")
     assert botany["total_items"] == 480
-    assert b"Waits for the quota" in site.client.as_(None).get("/books").body
+    assert b"Waiting for quota" in site.client.as_(None).get("/books").body
 
 
 def test_the_page_of_a_run_lists_the_mails_it_sent(site: Served) -> None:

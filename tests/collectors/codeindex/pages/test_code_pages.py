@@ -56,7 +56,7 @@ def test_a_line_has_an_address_and_a_symbol_its_references(person: Visitor) -> N
     expect(page).to_have_url(re.compile(r"#L1$"))
     page.get_by_role("link", name="References", exact=True).click()
     expect(page.locator("main")).to_contain_text("shop/test_sums.py:5")
-    page.get_by_role("link", name="Without tests").click()
+    page.get_by_role("link", name="Exclude tests").click()
     expect(page.locator("main table")).not_to_contain_text("test_sums")
     page = person.open("/index/outline?path=shop/sums.py")
     expect(page.locator(".depth-1")).to_contain_text("tax")
@@ -128,7 +128,7 @@ def test_a_build_is_started_and_the_index_removed(person: Visitor, site: Served)
     dialog = page.get_by_role("dialog", name="Confirm")
     expect(dialog).to_contain_text("6 files")
     dialog.get_by_role("button", name="Build").click()
-    expect(page.locator("#flash")).to_have_text("The index is built.")
+    expect(page.locator("#flash")).to_have_text("Building the index …")
     (tree,) = site.client.as_(None).get("/index.json").json["trees"]
     assert site.application.audit.find(limit=1)[0].object_id == tree["tree"]
     headers = {"Content-Type": FORM_TYPE, "Origin": site.client.url}

@@ -39,7 +39,7 @@ def test_what_is_left_out_is_said_and_shown_when_asked(team: Workspace) -> None:
     shown = team.ok("commits", "stats", "--merges", "include", "--bots", "-o", "json")
     assert (sum(row["commits"] for row in json.loads(shown.out)), shown.err) == (6, "")
     assert stats(team, "--merges", "only", "--by", "author") == {"Ann Abe": (1, 3)}
-    assert "left out" not in team.ok("commits", "stats", "--author", "renovate[bot]").err
+    assert "excluded" not in team.ok("commits", "stats", "--author", "renovate[bot]").err
 
 
 def test_a_program_is_told_with_the_total(team: Workspace) -> None:

@@ -69,7 +69,7 @@ def test_the_heads_of_the_sources_are_asked_for_the_targets_of_the_page(person: 
     page = person.open("/commits?search=engine.git")
     page.get_by_role("link", name="Remote heads").click()
     expect(page.locator("main tbody tr")).to_have_count(2)
-    expect(page.locator("main tbody tr").nth(1)).to_contain_text("Nothing new")
+    expect(page.locator("main tbody tr").nth(1)).to_contain_text("Up to date")
 
 
 def test_the_run_of_a_collection_leads_to_it(site: Served) -> None:
@@ -84,22 +84,22 @@ def test_all_is_continued_canceled_and_retried(
     person: Visitor, site: Served, service: CommitsService
 ) -> None:
     page = person.open("/commits")
-    page.get_by_role("link", name="Continue all …").click()
+    page.get_by_role("link", name="Collect all …").click()
     page.get_by_role("button", name="Collect 3 targets").click()
-    expect(page.locator("#flash")).to_have_text("A collection of 3 targets was started.")
-    expect(page.locator("main")).to_contain_text("No engine is at work")
+    expect(page.locator("#flash")).to_have_text("Collection started. Targets: 3.")
+    expect(page.locator("main")).to_contain_text("No engine is running")
     page.get_by_role("link", name="Cancel …").click()
     dialog = page.get_by_role("dialog", name="Confirm")
-    expect(dialog).to_contain_text("3 targets that are not done stay pending.")
-    dialog.get_by_role("button", name="Cancel the collection").click()
-    expect(page.locator("#flash")).to_contain_text("was canceled")
+    expect(dialog).to_contain_text("3 unprocessed targets stay pending.")
+    dialog.get_by_role("button", name="Cancel collection").click()
+    expect(page.locator("#flash")).to_contain_text("canceled")
     page.get_by_role("link", name="Retry failed …").click()
     dialog.get_by_role("button", name="Retry 3 targets").click()
-    expect(page.locator("#flash")).to_have_text("A collection of 3 targets was started.")
+    expect(page.locator("#flash")).to_have_text("Collection started. Targets: 3.")
     assert site.application.audit.find(limit=1)[0].actor.startswith("web:")
     person.faults.clear()
     page = person.open("/commits/collect")
-    expect(page.locator("main")).to_contain_text("A collection is running")
+    expect(page.locator("main")).to_contain_text("A collection is in progress")
     expect(page.get_by_role("button", name="Collect")).to_have_count(0)
     service.collections.cancel()
 
@@ -109,7 +109,7 @@ def test_some_projects_are_continued_alone(
 ) -> None:
     page = person.open("/commits/projects")
     row = page.locator("#projects tbody tr", has_text="site.git")
-    button = page.get_by_role("button", name="Continue these …")
+    button = page.get_by_role("button", name="Collect selected …")
     expect(button).to_be_hidden()
     row.get_by_role("checkbox").check()
     button.click()
@@ -122,7 +122,7 @@ def test_some_projects_are_continued_alone(
     command = page.locator(".equivalent code").first
     expect(command).to_have_text(f"tsuzuki commits collect {site_id}")
     page.get_by_role("button", name="Collect 1 target").click()
-    expect(page.locator("#flash")).to_have_text("A collection of 1 targets was started.")
+    expect(page.locator("#flash")).to_have_text("Collection started. Targets: 1.")
     (started, *_) = service.collections.summaries(limit=1)
     (result,) = service.collections.show(started.collection_id).results
     service.collections.cancel()
@@ -147,7 +147,7 @@ def test_projects_are_counted_with_what_is_followed_and_stored(site: Served) -> 
     assert [row["path"].rpartition("/")[2] for row in found["projects"]] == ["engine.git"]
     headers = {"Content-Type": FORM_TYPE, "Origin": site.client.url}
     refused = client.request("POST", "/commits/projects/sync", raw=b"", headers=headers)
-    assert (refused.status, b"Ask the GitLab" in refused.body) == (503, True)
+    assert (refused.status, b"Sync projects" in refused.body) == (503, True)
 
 
 def test_a_branch_is_followed_and_no_longer_without_javascript(
@@ -165,12 +165,12 @@ def test_a_branch_is_followed_and_no_longer_without_javascript(
         service.commits.remove_target(str(target.project_id), "main")
         page.get_by_role("combobox", name="Project").fill(target.project)
         page.get_by_role("button", name="Follow").click()
-        expect(page.locator("#flash")).to_contain_text("main is followed from now on.")
+        expect(page.locator("#flash")).to_contain_text("Now following")
         row = page.locator("#targets tbody tr", has_text=BRANCH)
-        row.get_by_role("link", name="Follow no longer").click()
+        row.get_by_role("link", name="Stop following").click()
         expect(page.locator("main")).to_contain_text(BRANCH)
-        page.get_by_role("button", name="Follow no longer").click()
-        expect(page.locator("#flash")).to_contain_text("is no longer followed")
+        page.get_by_role("button", name="Stop following").click()
+        expect(page.locator("#flash")).to_contain_text("No longer following")
     assert BRANCH not in [one.branch for one in service.commits.targets()]
     (entry,) = site.application.audit.find(limit=1)
     assert entry.action == "commits.target.remove"
@@ -180,13 +180,13 @@ def test_the_chart_is_narrowed_by_links_and_what_counts_stands_in_the_address(
     person: Visitor,
 ) -> None:
     page = person.open("/commits/chart")
-    page.get_by_role("link", name="as written").click()
+    page.get_by_role("link", name="as recorded").click()
     expect(page).to_have_url(re.compile(r"identities=written"))
-    page.get_by_text("As a table", exact=True).click()
+    page.get_by_text("View as table", exact=True).click()
     page.locator(".twin").get_by_role("link", name="2026-12").click()
     expect(page).to_have_url(re.compile(r"since=2026-12-01&until=2026-12-31"))
     expect(page.locator(".chip", has_text="2026-12-31")).to_be_visible()
-    page.locator(".chip", has_text="From").get_by_role("link", name="Remove this filter").click()
+    page.locator(".chip", has_text="From").get_by_role("link", name="Remove filter").click()
     expect(page).not_to_have_url(re.compile("since="))
 
 
@@ -207,7 +207,7 @@ def test_a_filter_that_finds_nothing_is_kept_and_told(person: Visitor) -> None:
     expect(page.get_by_role("alert")).to_contain_text("Ada Lovelace")
     expect(page.locator(".chip", has_text="Ada Lovelac")).to_be_visible()
     page = person.open("/commits?search=nothing-of-this-name")
-    expect(page.locator("main")).to_contain_text("No target matches")
+    expect(page.locator("main")).to_contain_text("No matching targets")
 
 
 def test_those_without_the_right_see_no_action(tmp_path: Path) -> None:

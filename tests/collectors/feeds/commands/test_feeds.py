@@ -96,7 +96,7 @@ def test_a_feed_is_added_with_what_is_missing(workspace: Workspace) -> None:
     before = workspace.content()
     tried = workspace.ok(*words, "--dry-run")
     assert workspace.content() == before
-    assert "There is no account 'default', so nothing can be posted." in tried.err
+    assert "unknown account 'default', so nothing can be posted." in tried.err
     assert "accounts: {default: {type: file, path: posts.jsonl}}" in tried.err
     assert "extractive" in tried.err
     added = workspace.data(*words)
@@ -155,7 +155,7 @@ def test_a_removed_feed_keeps_its_items(bot: Workspace) -> None:
     found = {feed["name"]: feed["health"] for feed in bot.data("feeds", "ls")}
     assert found["news"] == "removed"
     waiting = ids(bot)["Tram"]
-    assert "no job has its feed news any more" in str(bot.data("feeds", "explain", waiting))
+    assert "no job processes its feed news any more" in str(bot.data("feeds", "explain", waiting))
     assert bot.run("feeds", "preview", waiting).code == 6
     bot.ok("feeds", "rm", "held", "--yes")
     last = bot.run("feeds", "rm", "broken", "--yes")
@@ -195,12 +195,12 @@ def test_every_step_is_explained_with_what_happens_next(bot: Workspace) -> None:
         "summary",
         "post",
     ]
-    assert posted["next"] == ["It was posted. Nothing more happens."]
+    assert posted["next"] == ["Posted. Nothing left to do."]
     assert "backfill: 2" in bot.data("feeds", "explain", found["Old"])["next"][0]
     capped = bot.data("feeds", "explain", found["Tram"])["next"]
-    assert any("as many posts as its caps allow; the next one may go out at" in s for s in capped)
+    assert any("the next post is possible at" in s for s in capped)
     held = bot.data("feeds", "explain", found["Held"])["next"]
-    assert f"To let it go out: tsuzuki feeds approve {found['Held']}" in held
+    assert f"To approve it: tsuzuki feeds approve {found['Held']}" in held
     table = bot.ok("feeds", "explain", found["Bridge"])
     assert table.out.splitlines()[0].split()[:4] == ["AT", "STEP", "OUTCOME", "SECONDS"]
 
@@ -269,7 +269,7 @@ def test_a_missing_account_fails_the_run_and_leaves_the_items(bot: Workspace) ->
     bot.file.write_text(bot.file.read_text().replace("    default:", "    other:"))
     waiting = ids(bot)["Tram"]
     before = bot.data("feeds", "item", waiting)
-    assert any("There is no account" in s for s in bot.data("feeds", "explain", waiting)["next"])
+    assert any("unknown account" in s for s in bot.data("feeds", "explain", waiting)["next"])
     bot.file.write_text(bot.file.read_text().replace("per_hour: 1", "per_hour: 9"))
     ended = bot.run("feeds", "process", "bot", "--output", "json")
     assert ended.code == 1

@@ -3,14 +3,16 @@
 import html
 import json
 import re
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from playwright.sync_api import Browser, expect
 from sqlalchemy import delete, insert
 
-from collectors.feeds.stored_items import NOON
+from collectors.feeds.stored_items import NOON, add_item
 from support.feeds_site import (
     DEFERRED,
     GIVEN_UP,
@@ -33,9 +35,10 @@ from support.page_checks import (
 from support.page_site import HOSTILE
 from support.web_client import Served
 from tsuzuki.collectors.feeds.channels.protocol import PostBody
+from tsuzuki.collectors.feeds.items.item import ItemState, ItemStatus
 from tsuzuki.collectors.feeds.options import FeedOptions
-from tsuzuki.collectors.feeds.queries import posts
-from tsuzuki.collectors.feeds.tables import PostKind, feed_posts, items, waiting_items
+from tsuzuki.collectors.feeds.queries import feeds, posts
+from tsuzuki.collectors.feeds.tables import PostKind, WaitingState, feed_posts, items, waiting_items
 from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.services.jobs import parse_mapping
 from tsuzuki.services.runs import Request
@@ -102,14 +105,14 @@ def test_an_item_shows_verdict_tokens_cost_and_post(person: Visitor) -> None:
     expect(page.locator(".post-preview")).to_contain_text("They can be read from Monday on.")
     expect(page.locator("main .facts")).to_contain_text("1,800")
     expect(page.locator("main .facts")).to_contain_text("$0.0024")
-    expect(page.locator("main .facts")).to_contain_text("Worth a post")
+    expect(page.locator("main .facts")).to_contain_text("Ready to post")
 
 
 def test_the_steps_of_an_item_are_told_in_japanese(site: Served) -> None:
     page = site.client.as_(None).get(f"/feeds/items/{HELD}", Accept_Language="ja").body.decode()
     steps = page[page.index('id="steps"') :].partition(">")[2].partition("</table>")[0]
     shown = re.sub(r"<(code|time|bdi)\b.*?</\1>|<[^>]+>", "", steps, flags=re.DOTALL)
-    assert "投稿の価値あり" in shown
+    assert "投稿対象" in shown
     assert re.findall(r"[A-Za-z]{3,}", shown) == []
     assert re.search(r"1240</bdi> 文字", steps)
 
@@ -149,9 +152,9 @@ def test_a_held_post_is_approved_in_a_dialog(person: Visitor, site: Served) -> N
     page = person.open(f"/feeds/items/{HELD}")
     page.get_by_role("link", name="Approve …").click()
     dialog = page.get_by_role("dialog", name="Confirm")
-    expect(dialog).to_contain_text(f"Let the post of item {HELD} go out?")
+    expect(dialog).to_contain_text(f"Approve the post of item {HELD}?")
     dialog.get_by_role("button", name="Approve 1 post").click()
-    expect(page.locator("#flash")).to_have_text(f"Item {HELD} goes out with the next run.")
+    expect(page.locator("#flash")).to_have_text(f"Item {HELD} will be posted by the next run.")
     entry = site.application.audit.find(limit=1)[0]
     assert (entry.action, entry.object_id) == ("feeds.item.approve", str(HELD))
     assert entry.actor.startswith("web:")
@@ -163,12 +166,12 @@ def test_items_with_a_reason_are_requeued_unless_they_became_more(
 ) -> None:
     with visitor(chromium, site.client.url, javascript=False) as person:
         page = person.open("/feeds")
-        page.get_by_role("link", name="Work again on: model failed").click()
-        expect(page.get_by_role("heading", name="Work on 2 items again?")).to_be_visible()
+        page.get_by_role("link", name="Requeue: model failed").click()
+        expect(page.get_by_role("heading", name="Requeue 2 items?")).to_be_visible()
         expect(page.locator(".samples li")).to_have_count(2)
         assert post(site, "/feeds/requeue", "reason=api_failed&count=1")[0] == 409
-        page.get_by_role("button", name="Work on 2 items again").click()
-        expect(page.locator("#flash")).to_have_text("2 items are worked on again.")
+        page.get_by_role("button", name="Requeue 2 items").click()
+        expect(page.locator("#flash")).to_have_text("Items requeued: 2.")
     assert (
         site.client.as_(None).get(f"/feeds/items/{DEFERRED}.json").json["item"]["waiting"]
         == "ready"
@@ -209,14 +212,14 @@ def test_a_feed_is_removed_unless_it_is_the_last(site: Served) -> None:
 
 def test_a_feed_is_looked_at_and_then_added_to_the_file(person: Visitor, site: Served) -> None:
     page = person.open("/feeds")
-    page.get_by_role("link", name="Add a feed …").click()
+    page.get_by_role("link", name="Add feed …").click()
     page.get_by_label("Address", exact=True).fill("https://city.example/feed")
     page.get_by_label("Name").fill("city")
-    page.get_by_role("textbox", name="Further keys").fill(
+    page.get_by_role("textbox", name="Other keys").fill(
         "language: ja\nscreening_prompt: What's new?"
     )
     page.get_by_role("button", name="Preview").click()
-    expect(page.locator(".job-preview")).to_contain_text("changed in the file: ")
+    expect(page.locator(".job-preview")).to_contain_text("file updated: ")
     copied = page.locator(".equivalent code").all_text_contents()
     assert copied[0] == (
         "tsuzuki feeds add 'city' 'https://city.example/feed' --job 'bot' --set 'language=\"ja\"'"
@@ -226,8 +229,8 @@ def test_a_feed_is_looked_at_and_then_added_to_the_file(person: Visitor, site: S
     file = site.application.configuration.file
     assert file
     assert "city.example" not in file.read_text(encoding="utf-8")
-    page.get_by_role("button", name="Add the feed city").click()
-    expect(page.locator("#flash")).to_have_text("The feed city is followed from now on.")
+    page.get_by_role("button", name="Add feed city").click()
+    expect(page.locator("#flash")).to_have_text("Feed city added.")
     expect(page).to_have_url(re.compile("/feeds/jobs/bot/feeds/city$"))
     assert "city.example" in file.read_text(encoding="utf-8")
 
@@ -327,7 +330,7 @@ def test_a_line_to_copy_is_one_command(site: Served) -> None:
     assert """-d '{"feed": "news", "reason": "api_failed"}'""" in copied[1]
 
 
-@pytest.mark.parametrize(("language", "word"), [("en", "Not settled"), ("ja", "未確定")])
+@pytest.mark.parametrize(("language", "word"), [("en", "Outcome unknown"), ("ja", "結果不明")])
 def test_an_item_whose_post_is_not_settled_shows_the_next_look(
     site: Served, language: str, word: str
 ) -> None:
@@ -352,3 +355,69 @@ def test_an_item_whose_post_is_not_settled_shows_the_next_look(
     finally:
         with database.write() as connection:
             connection.execute(delete(feed_posts).where(feed_posts.c.idempotency_key == "open"))
+
+
+def test_several_held_posts_are_approved_from_the_list(person: Visitor, site: Served) -> None:
+    with site.application.service("feeds").items._database.write() as connection:
+        held = feeds.find(connection, "bot")
+        feed_id = next(one.id for one in held if one.name == "held")
+        ids = [
+            add_item(
+                connection,
+                feed_id,
+                ItemState(status=ItemStatus.PENDING),
+                waiting=WaitingState.APPROVAL,
+            )
+            for _ in range(2)
+        ]
+    page = person.open("/feeds/items?waiting=approval")
+    expect(page.locator("[data-selection]")).to_be_hidden()
+    for item_id in ids:
+        page.get_by_label(f"Select item {item_id}").check()
+    page.get_by_role("button", name="Approve …").click()
+    expect(page.get_by_role("heading", name="Approve 2 posts?")).to_be_visible()
+    check_page(page)
+    page.get_by_role("button", name="Approve 2 posts").click()
+    expect(page.locator("#flash")).to_contain_text("2 posts")
+    expect(page).to_have_url(re.compile(r"/feeds/items\?waiting=approval$"))
+    assert post(site, "/feeds/items/approve", f"id={ids[0]}")[0] == 409
+
+
+def test_held_posts_do_not_count_as_waiting_too(person: Visitor) -> None:
+    page = person.open("/feeds")
+    cells = page.locator('tr[data-href$="/feeds/held"]').get_by_role("cell")
+    expect(cells.nth(3)).to_have_text("0")
+    expect(cells.nth(4)).to_have_text(re.compile(r"^[1-9]\d*$"))
+
+
+@pytest.fixture
+def local_feed() -> Iterator[str]:
+    entry = "<item><title>Records open</title><link>https://city.example/1</link></item>"
+    document = f"<rss version='2.0'><channel><title>City</title>{entry}</channel></rss>".encode()
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/feed" else 404)
+            self.send_header("Content-Type", "application/rss+xml")
+            self.end_headers()
+            self.wfile.write(document)
+
+        def log_message(self, *_about: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_feed_is_fetched_before_it_is_added(person: Visitor, local_feed: str) -> None:
+    page = person.open("/feeds/add")
+    page.get_by_label("Address", exact=True).fill(f"{local_feed}/feed")
+    page.get_by_label("Name").fill("local")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator("#found")).to_contain_text("City: 1 entry now")
+    expect(page.locator("#found")).to_contain_text("Records open")
+    page.get_by_label("Address", exact=True).fill(f"{local_feed}/fed")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator("#found")).to_contain_text("404")

@@ -66,7 +66,7 @@ def test_a_budget_without_room_is_told_with_its_end(feeds_fixture: FeedsFixture)
     feeds_fixture.work()
     said = told(feeds_fixture)
     assert "The budget of all feeds leaves no room for the request: `requests_per_day`" in said
-    assert "1 of 1 used; there is room at " in said
+    assert "1 of 1 used; capacity is available again at " in said
 
 
 def test_a_cap_is_told_with_its_end(feeds_fixture: FeedsFixture) -> None:
@@ -76,8 +76,8 @@ def test_a_cap_is_told_with_its_end(feeds_fixture: FeedsFixture) -> None:
     feeds_fixture.add("Two")
     feeds_fixture.work()
     said = told(feeds_fixture, 1) + told(feeds_fixture, 2)
-    assert "It was posted." in said
-    assert "caps allow; the next one may go out at" in said
+    assert "Posted." in said
+    assert "the next post is possible at" in said
 
 
 def test_an_item_of_a_run_that_died_is_not_worked_on(feeds_fixture: FeedsFixture) -> None:
@@ -87,9 +87,9 @@ def test_an_item_of_a_run_that_died_is_not_worked_on(feeds_fixture: FeedsFixture
     run = feeds_fixture.start()
     with run.context.transaction() as connection:
         assert items.draw(connection, feed_ids=[1], run_id=run.context.id) is not None
-    assert "A run works on it now." in told(feeds_fixture)
+    assert "A run is processing this item." in told(feeds_fixture)
     run.end(RunState.FAILED)
-    assert "has ended before it was done; the next one goes on with it" in told(feeds_fixture)
+    assert "the next run will continue with it" in told(feeds_fixture)
 
 
 def test_a_section_that_cannot_be_read_is_told(feeds_fixture: FeedsFixture) -> None:
@@ -108,7 +108,7 @@ def test_a_summary_that_cannot_be_posted_is_told_with_the_cause(
     feeds_fixture.feed["language"] = "ja"
     feeds_fixture.add()
     feeds_fixture.work()
-    assert "Its summary cannot be posted: the summary is not in the language" in told(feeds_fixture)
+    assert "The summary cannot be posted: the summary is not in the language" in told(feeds_fixture)
     preview = service(feeds_fixture).previews.preview("1")
     assert preview.body is None
     assert "language" in str(preview.problem)
@@ -142,7 +142,7 @@ def test_a_person_settles_a_post_whose_outcome_is_not_known(
         (view,) = decisions.settle(["1"], was_sent=was_sent)
         assert view.outcome == ("posted" if was_sent else None)
         feeds_fixture.work()
-        assert "It was posted." in told(feeds_fixture)
+        assert "Posted." in told(feeds_fixture)
         assert receiver.count() == (1 if was_sent else 2)
         with pytest.raises(Conflict, match="no post to decide about"):
             decisions.settle(["1"], was_sent=was_sent, dry_run=True)
@@ -161,7 +161,7 @@ def test_a_person_settles_a_change_whose_outcome_is_not_known(
         change_article(feeds_fixture, article, "second")
         receiver.faults.add(StandInFault(kind=StandInFaultKind.RESET))
         feeds_fixture.work()
-        assert f"It is not known whether its {on_change} arrived" in told(feeds_fixture)
+        assert f"Whether the {on_change} arrived is unknown" in told(feeds_fixture)
         assert "feeds approve 1 --was-sent\ntsuzuki feeds approve 1 --send-again" in told(
             feeds_fixture
         )
@@ -170,7 +170,7 @@ def test_a_person_settles_a_change_whose_outcome_is_not_known(
         (view,) = decisions.settle(["1"], was_sent=was_sent)
         assert view.outcome == "posted"
         feeds_fixture.work()
-        assert "Nothing more happens" in told(feeds_fixture)
+        assert "Nothing left to do" in told(feeds_fixture)
         assert receiver.count() == (2 if was_sent else 3)
         change_article(feeds_fixture, article, "third")
         feeds_fixture.work()

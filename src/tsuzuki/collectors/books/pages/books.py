@@ -248,7 +248,7 @@ def start(context: Page, name: JobName, form: Annotated[StartBooksForm, Form()])
         Request(job=name, arguments=arguments), audited=True
     ).run_id
     to = f"/runs/{run_id}" if context.principal.may(Right.RUNS_READ) else "/books"
-    return context.redirect(to, message("Run %(run)s was started."), run=run_id)
+    return context.redirect(to, message("Run %(run)s started."), run=run_id)
 
 
 class ResetView(Model):
@@ -290,5 +290,5 @@ def reset(context: Page, name: JobName, form: Annotated[ResetForm, Form()]) -> R
             code="name_differs",
         )
     count = books_service(context).reset_cursors(name)
-    text = message("%(count)s cursors of %(job)s were reset. Its next run collects from the start.")
+    text = message("Cursors of %(job)s reset: %(count)s. The next run collects from the start.")
     return context.redirect("/books", text, count=count, job=name)

@@ -126,8 +126,8 @@ def decide(context: Page, mail_id: MailId, form: Annotated[DecideForm, Form()]) 
     service = books_service(context)
     if form.decision == "sent":
         service.mark_sent(mail_id)
-        text = message("Mail %(id)s counts as delivered.")
+        text = message("Email %(id)s marked as delivered.")
     else:
         service.resend(mail_id)
-        text = message("Mail %(id)s is sent again with the next run of its job.")
+        text = message("Email %(id)s will be sent again by the next run of its job.")
     return context.redirect(f"/books/mails/{mail_id}", text, id=mail_id)

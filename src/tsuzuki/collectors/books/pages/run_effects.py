@@ -10,7 +10,7 @@ from tsuzuki.web.pages.formats import number_text
 from tsuzuki.web.pages.language import message, translations
 from tsuzuki.web.pages.run_effects import ACTS_SHOWN, Act, CursorMove, RunEffects
 
-MAIL = message("Mail")
+MAIL = message("Email")
 
 
 def run_effects(context: PageContext, run: Run) -> RunEffects:

@@ -113,7 +113,11 @@ def question(context: Page, form: Annotated[TreeQuery, Query()]) -> TreeActionVi
 )
 def build(context: Page, form: Annotated[BuildForm, Form()]) -> Response:
     started = start_build(context, Response(), BuildRequest(tree=form.tree, force=form.force))
-    text = message("The index is built.") if started.is_new else message("A build runs already.")
+    text = (
+        message("Building the index …")
+        if started.is_new
+        else message("A build is already in progress.")
+    )
     return context.redirect(f"/index?tree={path_part(form.tree)}", text)
 
 
@@ -125,4 +129,4 @@ def build(context: Page, form: Annotated[BuildForm, Form()]) -> Response:
 )
 def remove(context: Page, form: Annotated[TreeForm, Form()]) -> Response:
     remove_index(context, form.tree)
-    return context.redirect("/index", message("The index was removed."))
+    return context.redirect("/index", message("Index removed."))

@@ -134,7 +134,7 @@ def question(context: Page, collection_id: CollectionId) -> ConfirmCollectionVie
 )
 def retry(context: Page, collection_id: CollectionId) -> Response:
     started = commits_service(context).collections.retry(collection_id)
-    text = message("A collection of %(count)s targets was started.")
+    text = message("Collection started. Targets: %(count)s.")
     return context.redirect(
         f"/commits/collections/{started.collection_id}", text, count=started.total_targets
     )
@@ -148,5 +148,5 @@ def retry(context: Page, collection_id: CollectionId) -> Response:
 )
 def cancel(context: Page, collection_id: CollectionId) -> Response:
     summary = commits_service(context).collections.cancel(collection_id)
-    text = message("The collection was canceled. What is done is kept.")
+    text = message("Collection canceled. Results so far are kept.")
     return context.redirect(f"/commits/collections/{summary.collection_id}", text)

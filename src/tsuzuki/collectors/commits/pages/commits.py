@@ -153,7 +153,7 @@ def target_to_add(context: Page, form: Annotated[AddTargetQuery, Query()]) -> Ad
 def add(context: Page, form: Annotated[AddTargetForm, Form()]) -> Response:
     branch = form.branch.strip() or None
     view = commits_service(context).commits.add_target(form.project.strip(), branch, base=None)
-    text = message("%(project)s %(branch)s is followed from now on.")
+    text = message("Now following %(project)s %(branch)s.")
     return context.redirect(
         "/commits", text, project=context.mask(view.project), branch=view.branch
     )
@@ -186,5 +186,5 @@ def target_to_remove(context: Page, form: Annotated[RemoveQuery, Query()]) -> Re
 )
 def remove(context: Page, form: Annotated[RemoveForm, Form()]) -> Response:
     commits_service(context).commits.remove_target(form.project, form.branch)
-    text = message("%(branch)s is no longer followed. Its commits stay.")
+    text = message("No longer following %(branch)s. Its commits are kept.")
     return context.redirect("/commits", text, branch=form.branch)

@@ -75,9 +75,9 @@ def plan_page(context: Page, form: Annotated[CollectQuery, Query()]) -> PlanView
 @screen.form("/commits/collect", right=Right.COLLECTORS_OPERATE, page=plan_page)
 def collect(context: Page, form: Annotated[CollectForm, Form()]) -> Response:
     started = commits_service(context).collections.start(form.project, branch=form.branch)
-    text = message("A collection of %(count)s targets was started.")
+    text = message("Collection started. Targets: %(count)s.")
     if started.is_takeover:
-        text = message("A collection that was left unfinished is continued: %(count)s targets.")
+        text = message("Resuming an unfinished collection. Targets: %(count)s.")
     return context.redirect(
         f"/commits/collections/{started.collection_id}", text, count=started.total_targets
     )

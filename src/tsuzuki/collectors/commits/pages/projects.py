@@ -89,5 +89,5 @@ def question(context: Page) -> SyncView:
 )
 def sync(context: Page) -> Response:
     synced = sync_projects(context)
-    text = message("The GitLab shows %(known)s projects, %(added)s of them are new.")
+    text = message("Projects in GitLab: %(known)s, new: %(added)s.")
     return context.redirect("/commits/projects", text, known=synced.known, added=len(synced.added))

@@ -153,5 +153,5 @@ def question(context: Page, name: JobName, feed: FeedInPath) -> FeedRemoveView:
 )
 def remove(context: Page, name: JobName, feed: FeedInPath) -> Response:
     remove_feed(context, name, feed)
-    text = message("The feed %(feed)s is followed no longer.")
+    text = message("Feed %(feed)s removed.")
     return context.redirect(f"/feeds?job={path_part(name)}", text, feed=feed)

@@ -56,9 +56,7 @@ def fetch_question(context: Page, name: JobName) -> FetchView:
 )
 def fetch(context: Page, name: JobName) -> Response:
     run_id = _start(context, name, {"process": False})
-    return context.redirect(
-        f"/runs/{run_id}", message("The feeds of %(job)s are fetched."), job=name
-    )
+    return context.redirect(f"/runs/{run_id}", message("Fetching the feeds of %(job)s."), job=name)
 
 
 class ProcessView(Model):
@@ -82,7 +80,7 @@ def process_question(context: Page, name: JobName) -> ProcessView:
 )
 def process(context: Page, name: JobName, form: Annotated[ProcessRequest, Form()]) -> Response:
     run_id = _start(context, name, form.arguments())
-    text = message("The items of %(job)s are worked on.")
+    text = message("Processing the items of %(job)s.")
     return context.redirect(f"/runs/{run_id}", text, job=name)
 
 
@@ -138,4 +136,4 @@ def requeue(context: Page, form: Annotated[RequeueForm, Form()]) -> Response:
             code="count_grew",
         )
     done = len(items.requeue_by_reason(form.reason, feed=form.feed))
-    return context.redirect("/feeds", message("%(count)s items are worked on again."), count=done)
+    return context.redirect("/feeds", message("Items requeued: %(count)s."), count=done)

@@ -121,7 +121,7 @@ def _history(view: ItemView, sightings: list[Sighting]) -> Iterator[Sentence]:
         )
         return
     yield Sentence(
-        "Published %(published)s, found %(found)s by the feed %(feed)s.",
+        "Published %(published)s, found %(found)s in feed %(feed)s.",
         published=item.published_at,
         found=item.created_at,
         feed=view.feed.label,
@@ -129,7 +129,7 @@ def _history(view: ItemView, sightings: list[Sighting]) -> Iterator[Sentence]:
     others = [s for s in sightings if (s.job_name, s.name) != (view.feed.job, view.feed.name)]
     for other in others:
         yield Sentence(
-            "Also listed by %(feed)s since %(since)s.",
+            "Also in feed %(feed)s since %(since)s.",
             feed=f"{other.job_name}/{other.name}",
             since=other.first_seen_at,
         )

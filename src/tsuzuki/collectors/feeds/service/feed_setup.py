@@ -12,7 +12,7 @@ def missing_settings(section: FeedsSection, options: FeedOptions) -> Iterator[Se
     model, account = options.model, options.account
     if model not in section.models:
         yield Sentence(
-            "There is no model %(name)s. %(guess)sWrite into the section `feeds`: %(line)s",
+            "unknown model %(name)s. %(guess)sAdd it to the `feeds` section: %(line)s",
             name=repr(model),
             guess=_guess(model, section.models),
             line=CommandLine(f"models: {{{model}: {{provider: gemini, api_key: '${{NAME}}'}}}}"),
@@ -20,8 +20,8 @@ def missing_settings(section: FeedsSection, options: FeedOptions) -> Iterator[Se
     if account not in section.accounts:
         mastodon = "{type: mastodon, base_url: 'https://…', access_token: '${NAME}'}"
         yield Sentence(
-            "There is no account %(name)s, so nothing can be posted. "
-            "%(guess)sWrite into the section `feeds`: %(line)s, or %(other)s",
+            "unknown account %(name)s, so nothing can be posted. %(guess)sAdd it to the `feeds` section: "
+            "%(line)s, or %(other)s",
             name=repr(account),
             guess=_guess(account, section.accounts),
             line=CommandLine(f"accounts: {{{account}: {mastodon}}}"),
@@ -29,8 +29,7 @@ def missing_settings(section: FeedsSection, options: FeedOptions) -> Iterator[Se
         )
     if options.request is not None and options.request not in section.requests:
         yield Sentence(
-            "There are no request settings %(name)s. "
-            "%(guess)sWrite them under `requests:` of the section `feeds`.",
+            "unknown request settings %(name)s. %(guess)sAdd them under `requests:` in the `feeds` section.",
             name=repr(options.request),
             guess=_guess(options.request, section.requests),
         )
@@ -41,13 +40,12 @@ def notes_for(section: FeedsSection, options: FeedOptions) -> Iterator[Sentence]
     model = section.models.get(options.model)
     if model is not None and model.provider is Provider.EXTRACTIVE:
         yield Sentence(
-            "The model %(name)s is extractive: every article counts as worth a post, and its summary is "
-            "its first sentences.",
+            "The model %(name)s is extractive: it accepts every article and uses its first sentences as the summary.",
             name=repr(options.model),
         )
     if options.backfill == 0:
         yield Sentence(
-            "What the feed lists now is not posted, only what it lists from now on (`backfill`)."
+            "Only articles published from now on are posted, not those already in the feed (`backfill`)."
         )
 
 

@@ -51,31 +51,36 @@ class NextSteps:
                 yield from _awaiting_a_person(connection, item)
                 return
             case WaitingState.TAKEN if item_lists.is_worked_on(connection, item.id):
-                yield Sentence("A run works on it now.")
+                yield Sentence("A run is processing this item.")
                 return
             case WaitingState.TAKEN:
                 yield Sentence(
-                    "The run that worked on it has ended before it was done; the next one goes on with it."
+                    "The run processing this item ended early; the next run will continue with it."
                 )
             case WaitingState.BACKOFF if view.next_look_at is not None:
                 yield Sentence(
-                    "Its post is not settled: no answer came, and it may have arrived. The first run after %(when)s "
-                    "looks for it, and sends it again only if it is not there twice. If you have looked, say either:",
+                    "The outcome of the post is unknown: no response came, and it may have arrived. The first "
+                    "run after %(when)s will look for it, and will send it again only if it is missing twice. If "
+                    "you have checked, run one of:",
                     when=view.next_look_at,
                 )
                 yield from _decisions(item)
             case WaitingState.BACKOFF:
-                yield Sentence("It is drawn by the first run after %(when)s.", when=item.not_before)
+                yield Sentence(
+                    "The first run after %(when)s will process this item.", when=item.not_before
+                )
             case WaitingState.READY:
                 yield Sentence(
-                    "It waits to be drawn; the next step is: %(step)s.",
+                    "Waiting to be processed; next step: %(step)s.",
                     step=STEP_WORDS[next_step(connection, item)],
                 )
         if item.feed_id is None:
-            yield Sentence("No feed has listed it yet; the next run gives it to one.")
+            yield Sentence("No feed has listed this item yet; the next run will assign it to one.")
             return
         if options is None:
-            yield Sentence("But no job has its feed %(feed)s any more.", feed=view.feed.name)
+            yield Sentence(
+                "However, no job processes its feed %(feed)s any more.", feed=view.feed.name
+            )
             return
         yield from _refused(connection, item, options)
         yield from self._hindrances(connection, item, view.feed, options)
@@ -88,7 +93,7 @@ class NextSteps:
         park = models.parked(connection, now=now).get(options.model)
         if park is not None:
             yield Sentence(
-                "The model %(model)s is not asked until %(until)s: %(why)s.",
+                "The model %(model)s will not be called until %(until)s: %(why)s.",
                 model=options.model,
                 until=park.probe_at,
                 why=park.why,
@@ -96,7 +101,7 @@ class NextSteps:
         until = accounts.get(connection, options.account).limited_until
         if until is not None and until > now:
             yield Sentence(
-                "Nothing is posted to the account %(account)s until %(until)s.",
+                "Nothing will be posted to the account %(account)s until %(until)s.",
                 account=options.account,
                 until=until,
             )
@@ -105,17 +110,17 @@ class NextSteps:
         job = self._definitions.require_job(feed.job)
         if not job.spec.enabled:
             yield Sentence(
-                "The job %(job)s is switched off: %(command)s",
+                "The job %(job)s is disabled. To enable it: %(command)s",
                 job=feed.job,
                 command=CommandLine(f"tsuzuki job enable {feed.job}"),
             )
         elif job.next_at is not None:
             yield Sentence(
-                "The next run of the job %(job)s is at %(when)s.", job=feed.job, when=job.next_at
+                "The next run of job %(job)s is at %(when)s.", job=feed.job, when=job.next_at
             )
         else:
             yield Sentence(
-                "The job %(job)s runs %(schedule)s: %(command)s",
+                "Schedule of job %(job)s: %(schedule)s. To start it now: %(command)s",
                 job=feed.job,
                 schedule=job.schedule_words,
                 command=CommandLine(f"tsuzuki feeds process {feed.job}"),
@@ -143,7 +148,11 @@ class NextSteps:
                 sentence, open_at = refusals[feed_id].sentence, refusals[feed_id].open_at
                 text = f"{sentence[0].upper()}{sentence[1:]}"
                 yield (
-                    Sentence("%(text)s; there is room at %(when)s.", text=text, when=open_at)
+                    Sentence(
+                        "%(text)s; capacity is available again at %(when)s.",
+                        text=text,
+                        when=open_at,
+                    )
                     if open_at
                     else Sentence("%(text)s.", text=text)
                 )
@@ -153,11 +162,11 @@ class NextSteps:
         if left.count == 0:
             yield (
                 Sentence(
-                    "The feed has made as many posts as its caps allow; the next one may go out at %(when)s.",
+                    "The feed has reached its post caps; the next post is possible at %(when)s.",
                     when=left.open_at,
                 )
                 if left.open_at
-                else Sentence("The feed has made as many posts as its caps allow; a cap is 0.")
+                else Sentence("The feed cannot post: one of its caps is 0.")
             )
 
 
@@ -176,22 +185,22 @@ def _after_the_end(connection: Connection, view: ItemView) -> Iterator[Sentence]
             yield from _after_its_post(connection, item)
         case ItemReason.RETRY_LIMIT_EXCEEDED if view.next_look_at is not None:
             yield Sentence(
-                "It was given up after %(count)s tries, but its last post may have arrived. The first run after "
-                "%(when)s looks for it. If you have looked, say either:",
+                "Dropped after %(count)s attempts, but the last post may have arrived. The first run after "
+                "%(when)s will look for it. If you have checked, run one of:",
                 count=item.state.retry_count,
                 when=view.next_look_at,
             )
             yield from _decisions(item)
         case ItemReason.RETRY_LIMIT_EXCEEDED:
             yield Sentence(
-                "It was given up after %(count)s tries. To have it worked on again: %(command)s",
+                "Dropped after %(count)s attempts. To requeue it: %(command)s",
                 count=item.state.retry_count,
                 command=requeue,
             )
         case _:
             yield Sentence(
-                "It is left out: %(cause)s. To have it worked on: %(command)s",
-                cause=item.cause or Sentence("no cause is stored"),
+                "Excluded: %(cause)s. To process it anyway: %(command)s",
+                cause=item.cause or Sentence("no reason recorded"),
                 command=requeue,
             )
 
@@ -203,30 +212,28 @@ def _after_its_post(connection: Connection, item: StoredItem) -> Iterator[Senten
         yield from _decisions(item)
     elif latest is not None and latest.state is OutboxState.REFUSED:
         yield Sentence(
-            "It was posted. Its %(kind)s was refused: %(error)s. To send it again: %(command)s",
+            "Posted. The %(kind)s was rejected: %(error)s. To send it again: %(command)s",
             kind=KIND_WORDS[latest.kind],
             error=latest.error,
             command=CommandLine(f"tsuzuki feeds approve {item.id} --send-again"),
         )
     elif latest is not None and latest.state is OutboxState.INTENDED:
-        yield Sentence(
-            "It was posted. The next run sends its %(kind)s.", kind=KIND_WORDS[latest.kind]
-        )
+        yield Sentence("Posted. The next run will send the %(kind)s.", kind=KIND_WORDS[latest.kind])
     else:
-        yield Sentence("It was posted. Nothing more happens.")
+        yield Sentence("Posted. Nothing left to do.")
 
 
 def _unsettled_change(post: Post) -> Sentence:
     kind = KIND_WORDS[post.kind]
     if post.next_look_at is None:
         return Sentence(
-            "It was posted. It is not known whether its %(kind)s arrived, and the receiver cannot be asked. Look, "
-            "then say either:",
+            "Posted. Whether the %(kind)s arrived is unknown, and the receiver cannot be asked. Check it "
+            "yourself, then run one of:",
             kind=kind,
         )
     return Sentence(
-        "It was posted. It is not known whether its %(kind)s arrived. The first run after %(when)s looks for it. If "
-        "you have looked, say either:",
+        "Posted. Whether the %(kind)s arrived is unknown. The first run after %(when)s will look for it. If you "
+        "have checked, run one of:",
         kind=kind,
         when=post.next_look_at,
     )
@@ -242,14 +249,14 @@ def _awaiting_a_person(connection: Connection, item: StoredItem) -> Iterator[Sen
     post = posts.post_of_item(connection, item.id)
     if post is not None and post.state is OutboxState.UNSETTLED:
         yield Sentence(
-            "It is not known whether its post arrived, and the receiver cannot be asked. Look, then say either:"
+            "Whether the post arrived is unknown, and the receiver cannot be asked. Check it yourself, then run one of:"
         )
         yield from _decisions(item)
     else:
         preview = CommandLine(f"tsuzuki feeds preview {item.id}")
         approve = CommandLine(f"tsuzuki feeds approve {item.id}")
-        yield Sentence("It waits for you. To read it: %(command)s", command=preview)
-        yield Sentence("To let it go out: %(command)s", command=approve)
+        yield Sentence("Awaiting your approval. To read the post: %(command)s", command=preview)
+        yield Sentence("To approve it: %(command)s", command=approve)
 
 
 def _refused(connection: Connection, item: StoredItem, options: FeedOptions) -> Iterator[Sentence]:
@@ -257,7 +264,7 @@ def _refused(connection: Connection, item: StoredItem, options: FeedOptions) -> 
     post = posts.post_of_item(connection, item.id)
     if post is not None and post.state is OutboxState.REFUSED:
         yield Sentence(
-            "Its post was refused: %(error)s. To send it again: %(command)s",
+            "The post was rejected: %(error)s. To send it again: %(command)s",
             error=post.error,
             command=CommandLine(f"tsuzuki feeds approve {item.id} --send-again"),
         )
@@ -266,4 +273,4 @@ def _refused(connection: Connection, item: StoredItem, options: FeedOptions) -> 
         try:
             guarded_summary(str(summary.result["text"]), language=options.language)
         except OutputRefused as refused:
-            yield Sentence("Its summary cannot be posted: %(why)s.", why=refused.why)
+            yield Sentence("The summary cannot be posted: %(why)s.", why=refused.why)

@@ -87,5 +87,5 @@ def confirm(context: Page, bulk_id: BulkId) -> Response:
 @screen.form("/bulk/{bulk_id:int}/stop", right=Right.RUNS_OPERATE, page=bulk_page)
 def stop(context: Page, bulk_id: BulkId) -> Response:
     context.application.bulk.stop(bulk_id)
-    text = message("Bulk action %(id)s goes no further. What was done stays done.")
+    text = message("Bulk action %(id)s stopped. Runs already processed are not reverted.")
     return context.redirect(f"/bulk/{bulk_id}", text, id=bulk_id)

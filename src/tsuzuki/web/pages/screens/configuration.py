@@ -15,10 +15,10 @@ from tsuzuki.web.problems import Problem
 screen = Screen()
 
 PROOFS = {
-    WebhookKind.STANDARD: message("A signature of id, time and body (Standard Webhooks)"),
-    WebhookKind.GITHUB: message("A signature of the body in X-Hub-Signature-256"),
-    WebhookKind.GITLAB: message("The secret in X-Gitlab-Token"),
-    WebhookKind.HEADER: message("The secret in the header %(header)s"),
+    WebhookKind.STANDARD: message("Signature of ID, timestamp and body (Standard Webhooks)"),
+    WebhookKind.GITHUB: message("Body signature in X-Hub-Signature-256"),
+    WebhookKind.GITLAB: message("Secret in X-Gitlab-Token"),
+    WebhookKind.HEADER: message("Secret in header %(header)s"),
 }
 
 

@@ -27,7 +27,7 @@ screen = Screen()
 RUNS_SHOWN = 20
 PAYLOAD_LENGTH_MAX = 100_000
 PROCESSED = Word(message("Processed"), "succeeded", "good")
-UNPROCESSED = Word(message("Waits"), "pending", "wait")
+UNPROCESSED = Word(message("Waiting"), "pending", "wait")
 
 EventId = Annotated[int, Path(ge=1, le=INTEGER_MAX)]
 
@@ -137,9 +137,9 @@ def emit(context: Page, form: Annotated[EmitForm, Form()]) -> Response:
         actor=context.principal.actor,
     )
     text = (
-        message("Event %(id)s was emitted.")
+        message("Event %(id)s emitted.")
         if is_new
-        else message("The key was used before: this is event %(id)s of then.")
+        else message("Event %(id)s was already emitted with this key.")
     )
     return context.redirect(f"/events/{event.id}", text, id=event.id)
 

@@ -144,4 +144,4 @@ def acknowledge(
     context: Page, group_id: GroupId, form: Annotated[AcknowledgeForm, Form()]
 ) -> Response:
     context.application.failures.acknowledge(group_id, through=form.through)
-    return context.redirect("/failures", message("The failures were acknowledged."))
+    return context.redirect("/failures", message("Failures acknowledged."))

@@ -68,9 +68,9 @@ def run_now(context: Page, name: JobName, form: Annotated[RunForm, Form()]) -> R
             # Sent before with other arguments: sending again is meant.
             form.once = secrets.token_urlsafe(12)
         raise
-    text = message("Run %(run)s was started.")
+    text = message("Run %(run)s started.")
     if not submission.is_new:
-        text = message("That key was used before: this is run %(run)s of then.")
+        text = message("Run %(run)s was already started with this key.")
     return context.redirect(f"/runs/{submission.run_id}", text, run=submission.run_id)
 
 
@@ -98,7 +98,7 @@ def question(context: Page, name: JobName) -> JobActionView:
 )
 def enable(context: Page, name: JobName) -> Response:
     context.application.jobs.set_enabled(name, True)
-    return context.redirect(_path(name), message("Job %(job)s was switched on."), job=name)
+    return context.redirect(_path(name), message("Job %(job)s enabled."), job=name)
 
 
 @screen.confirmation(
@@ -109,7 +109,7 @@ def enable(context: Page, name: JobName) -> Response:
 )
 def disable(context: Page, name: JobName) -> Response:
     context.application.jobs.set_enabled(name, False)
-    return context.redirect(_path(name), message("Job %(job)s was switched off."), job=name)
+    return context.redirect(_path(name), message("Job %(job)s disabled."), job=name)
 
 
 class DeleteJobForm(BaseModel):
@@ -128,7 +128,7 @@ class DeleteJobForm(BaseModel):
 )
 def delete(context: Page, name: JobName, form: Annotated[DeleteJobForm, Form()]) -> Response:
     context.application.jobs.discard(name, version=form.version)
-    return context.redirect("/jobs", message("Job %(job)s was deleted."), job=name)
+    return context.redirect("/jobs", message("Job %(job)s deleted."), job=name)
 
 
 def _path(name: str) -> str:

@@ -40,5 +40,5 @@ def planned(context: Page) -> ApplyView:
 )
 def apply(context: Page) -> Response:
     changes = apply_file(context).changes
-    text = message("The file was applied: %(count)s changes.")
+    text = message("File applied. Changes: %(count)s.")
     return context.redirect("/jobs", text, count=len(changes))

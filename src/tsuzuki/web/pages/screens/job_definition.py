@@ -81,7 +81,7 @@ def create(context: Page, form: Annotated[NewJobForm, Form()]) -> Response:
         context.application.jobs.create(form.name, body)
     except TsuzukiError as problem:
         return _refused(context, view, problem)
-    return context.redirect(_path(form.name), message("Job %(job)s was made."), job=form.name)
+    return context.redirect(_path(form.name), message("Job %(job)s created."), job=form.name)
 
 
 @screen.page("/jobs/{name}/edit", right=Right.JOBS_WRITE, template=TEMPLATE)
@@ -106,7 +106,7 @@ def edit(context: Page, name: JobName, form: Annotated[EditForm, Form()]) -> Res
         return _outdated(context, view, problem)
     except TsuzukiError as problem:
         return _refused(context, view, problem)
-    return context.redirect(_path(name), message("Job %(job)s was changed."), job=name)
+    return context.redirect(_path(name), message("Job %(job)s updated."), job=name)
 
 
 def _stored(context: PageContext, name: str) -> tuple[int | None, dict[str, Any]]:

@@ -60,17 +60,15 @@ class Need(StrEnum):
 
 NEEDS = {
     Need.NO_LEADER: Word(
-        message("No process leads: nothing is planned or assigned"), "failed", "bad"
+        message("No scheduler is running: runs are neither planned nor assigned"), "failed", "bad"
     ),
-    Need.NO_WORKER: Word(message("No worker can take runs"), "failed", "bad"),
-    Need.SILENT: Word(message("A worker fell silent"), "timed-out", "warn"),
-    Need.CONFIRMING: Word(message("A worker asks to be confirmed"), "pending", "warn"),
-    Need.HANDLER: Word(message("No worker can execute a job"), "failed", "bad"),
-    Need.LOCKED: Word(
-        message("The database is locked: no other process can write"), "pending", "warn"
-    ),
-    Need.LATE: Word(message("Due work waits"), "pending", "warn"),
-    Need.COLLECTOR: Word(message("A collector cannot be used"), "failed", "bad"),
+    Need.NO_WORKER: Word(message("No worker is available"), "failed", "bad"),
+    Need.SILENT: Word(message("Worker not responding"), "timed-out", "warn"),
+    Need.CONFIRMING: Word(message("Worker awaiting confirmation"), "pending", "warn"),
+    Need.HANDLER: Word(message("No worker can run this job"), "failed", "bad"),
+    Need.LOCKED: Word(message("Database locked: other processes cannot write"), "pending", "warn"),
+    Need.LATE: Word(message("Runs are overdue"), "pending", "warn"),
+    Need.COLLECTOR: Word(message("Collector unavailable"), "failed", "bad"),
 }
 
 

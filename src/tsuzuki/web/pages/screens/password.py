@@ -52,5 +52,5 @@ def change(context: Page, form: Annotated[OwnPasswordForm, Form()]) -> Response:
     context.application.users.set_password(
         name, form.password, by=context.principal, current=form.current
     )
-    text = message("Your password is changed. Your other sessions have ended.")
+    text = message("Password changed. Your other sessions have ended.")
     return context.redirect("/sessions", text)

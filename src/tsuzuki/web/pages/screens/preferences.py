@@ -53,9 +53,7 @@ def keep(context: Page, form: Annotated[PreferencesForm, Form()]) -> Response:
         raise UsageError(f"there is no language {form.language!r}", code="language_unknown")
     if form.zone and form.zone not in zone_names():
         raise UsageError(f"there is no time zone {form.zone!r}", code="zone_unknown")
-    response = context.redirect(
-        "/preferences", message("The preferences are kept in this browser.")
-    )
+    response = context.redirect("/preferences", message("Preferences saved in this browser."))
     keep_preferences(
         response,
         Preferences(

@@ -141,7 +141,7 @@ def _run(context: PageContext, run_id: int) -> Run:
 )
 def cancel(context: Page, run_id: RunId) -> Response:
     run = context.application.runs.cancel(run_id)
-    text = message("Run %(run)s was canceled.")
+    text = message("Run %(run)s canceled.")
     if not run.state.is_final:
         text = message(
             "Cancel requested: run %(run)s will be canceled when its handler's transaction ends."
@@ -157,5 +157,5 @@ def cancel(context: Page, run_id: RunId) -> Response:
 )
 def retry(context: Page, run_id: RunId) -> Response:
     new_id = context.application.runs.retry(run_id).run_id
-    text = message("This run retries run %(run)s.")
+    text = message("This run is a retry of run %(run)s.")
     return context.redirect(f"/runs/{new_id}", text, run=run_id)

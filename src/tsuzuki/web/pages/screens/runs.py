@@ -183,9 +183,11 @@ def act_on_selected(context: Page, form: Annotated[SelectedForm, Form()]) -> Res
         listed = ", ".join(map(str, refused[:REFUSED_NAMED]))
         if len(refused) > REFUSED_NAMED:
             listed += f", … ({len(refused)})"
-        text = message("%(done)s runs done. Refused, because they moved meanwhile: %(refused)s")
+        text = message(
+            "Runs updated: %(done)s. Skipped because their state had changed: %(refused)s"
+        )
         return context.redirect(_back(form.back), text, done=done, refused=listed)
-    return context.redirect(_back(form.back), message("%(done)s runs done."), done=done)
+    return context.redirect(_back(form.back), message("Runs updated: %(done)s."), done=done)
 
 
 def _back(filters: str) -> str:

@@ -78,7 +78,7 @@ def end(context: Page, session_id: SessionId) -> Response:
     context.application.sessions.end(session_id, by=context.principal)
     if session_id == context.principal.session_id:
         return context.redirect(SIGN_IN)
-    return context.redirect("/sessions", message("Session %(id)s has ended."), id=session_id)
+    return context.redirect("/sessions", message("Session %(id)s ended."), id=session_id)
 
 
 def others(context: Page) -> OthersView:
@@ -93,4 +93,4 @@ def others(context: Page) -> OthersView:
 )
 def end_others(context: Page) -> Response:
     ended = context.application.sessions.end_all(by=context.principal, keep_own=True)
-    return context.redirect("/sessions", message("%(count)s sessions have ended."), count=ended)
+    return context.redirect("/sessions", message("Sessions ended: %(count)s."), count=ended)

@@ -47,51 +47,54 @@ GROUPS = MappingProxyType(
 )
 MEANINGS = MappingProxyType(
     {
-        "lease_seconds": message("How long the leader's lease lasts without being renewed."),
-        "lease_renew_interval_seconds": message("How often the leader renews its lease."),
+        "lease_seconds": message("Leader lease duration without renewal."),
+        "lease_renew_interval_seconds": message("Interval at which the leader renews its lease."),
         "lease_margin_seconds": message(
-            "How long before the end of its lease a leader stops by itself."
+            "Time before lease expiry at which a leader that cannot renew stops leading."
         ),
-        "heartbeat_interval_seconds": message("How often a worker sends a heartbeat."),
+        "heartbeat_interval_seconds": message("Worker heartbeat interval."),
         "worker_ttl_seconds": message(
-            "After this time without a heartbeat a worker is detached: no new runs."
+            "Time without a heartbeat after which a worker is detached and receives no new runs."
         ),
         "worker_grace_seconds": message(
-            "After this further time of silence a worker's runs fail as lost."
+            "Additional time without a heartbeat after which a worker's runs fail as lost."
         ),
-        "reassign_after_seconds": message("How long a run may stay assigned to a detached worker."),
+        "reassign_after_seconds": message(
+            "Maximum time a run stays assigned to a detached worker."
+        ),
         "continuation_retry_count": message(
-            "How often a detached worker requests confirmation before it stops its runs."
+            "Number of confirmation requests a detached worker sends before it stops its runs."
         ),
-        "continuation_retry_interval_seconds": message("The pause between two such requests."),
+        "continuation_retry_interval_seconds": message("Interval between confirmation requests."),
         "max_orphans": message(
-            "Once a run was orphaned, or lost its worker, this often by itself, a further retry uses up its retries."
+            "How often a run may be orphaned or lose its worker before further retries count against its limit."
         ),
         "misfire_grace_seconds": message(
-            "A tick that is at most this late still counts as on time."
+            "Maximum delay at which a scheduled run still counts as on time."
         ),
-        "poll_interval_seconds": message("How often to poll for work when no wake-up came."),
-        "drain_timeout_seconds": message("How long a worker that shuts down waits for its runs."),
-        "kill_grace_seconds": message("The time between SIGTERM and SIGKILL to a command."),
+        "poll_interval_seconds": message("Polling interval when no wake-up arrives."),
+        "drain_timeout_seconds": message("Time a worker waits for its runs when it shuts down."),
+        "kill_grace_seconds": message(
+            "Time between SIGTERM and SIGKILL when a command is stopped."
+        ),
         "transaction_seconds_max": message(
-            "SQLite: the longest transaction of a handler. A longer one is rolled back, and its run fails."
+            "SQLite: maximum duration of a handler's transaction. A longer one is rolled back and its run fails."
         ),
         "log_bytes_max_per_run": message(
-            "The size limit of a run's log: a longer one keeps its first and its last lines."
+            "Maximum log size of a run. Longer logs keep their first and last lines."
         ),
         "log_retention_days_db": message(
-            "Logs older than this move from the database to the archive, if there is one: SQLite has one by itself, "
-            "PostgreSQL only if you name one."
+            "Age at which logs move from the database to the archive (PostgreSQL: only if one is configured)."
         ),
         "run_retention_days": message(
-            "Finished runs older than this are deleted; 0 keeps them for ever."
+            "Age at which finished runs are deleted; 0 keeps them forever."
         ),
     }
 )
 """The descriptions of the settings as messages, so that they are translated."""
 
-CHANGED = message("%(key)s is %(value)s now. Running processes take it up by themselves.")
-RESET = message("%(key)s has its default again: %(value)s.")
+CHANGED = message("%(key)s is now %(value)s. Running processes pick up the change automatically.")
+RESET = message("%(key)s was reset to its default, %(value)s.")
 
 
 class SettingsView(Model):

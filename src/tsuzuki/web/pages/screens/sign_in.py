@@ -24,8 +24,8 @@ from tsuzuki.web.sign_in import end_own_session, keep_session, redeem_setup_code
 
 screen = Screen()
 
-REFUSED = message("The name or the password is wrong.")
-LIMITED = message("Too many attempts. Try again in %(seconds)s seconds.")
+REFUSED = message("Wrong name or password.")
+LIMITED = message("Too many attempts. Try again in %(seconds)s s.")
 Name = Annotated[str, Field(max_length=NAME_LENGTH_MAX)]
 Password = Annotated[str, Field(max_length=PASSWORD_LENGTH_MAX)]
 NextPath = Annotated[str | None, Query(alias="next", max_length=2000)]

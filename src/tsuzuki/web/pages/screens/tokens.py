@@ -19,7 +19,7 @@ from tsuzuki.web.pages.words import Word
 screen = Screen()
 
 STATES = {
-    TokenState.LIVE: Word(message("Valid"), "succeeded", "good"),
+    TokenState.LIVE: Word(message("Active"), "succeeded", "good"),
     TokenState.EXPIRED: Word(message("Expired"), "timed-out", "warn"),
     TokenState.REVOKED: Word(message("Revoked"), "canceled", "quiet"),
 }
@@ -122,7 +122,7 @@ def question(context: Page, token_id: TokenId) -> RevokeView:
 def revoke(context: Page, token_id: TokenId) -> Response:
     token = _token(context, token_id)
     context.application.tokens.revoke(token.id, by=context.principal)
-    return context.redirect("/tokens", message("The token %(name)s is revoked."), name=token.name)
+    return context.redirect("/tokens", message("Token %(name)s revoked."), name=token.name)
 
 
 def _token(context: PageContext, token_id: str) -> TokenOut:

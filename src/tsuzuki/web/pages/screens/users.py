@@ -22,11 +22,11 @@ from tsuzuki.web.pages.words import Word
 screen = Screen()
 
 ROLES = {
-    Role.VIEWER: message("sees jobs, runs and collections"),
+    Role.VIEWER: message("can view jobs, runs and collections"),
     Role.OPERATOR: message(
-        "also starts, cancels and retries, and sees code, settings and audit log"
+        "can also start, cancel and retry runs, and view code, settings and the audit log"
     ),
-    Role.ADMIN: message("also edits jobs and settings, and manages users"),
+    Role.ADMIN: message("can also edit jobs and settings, and manage users"),
 }
 ENABLED = Word(message("Enabled"), "succeeded", "good")
 DISABLED = Word(message("Disabled"), "canceled", "quiet")
@@ -98,7 +98,7 @@ def add(context: Page, form: Annotated[NewUserForm, Form()]) -> Response:
     added = context.application.users.add(
         form.name.strip(), form.password, role=form.role, by=context.principal
     )
-    text = message("%(name)s can sign in now.")
+    text = message("%(name)s can now sign in.")
     return _to(context, added.name, text)
 
 
@@ -127,7 +127,7 @@ def _to(context: PageContext, name: str, text: str, **values: object) -> Respons
 @screen.form("/users/{name}/role", right=Right.ACCESS_MANAGE, page=user_page)
 def set_role(context: Page, name: UserName, form: Annotated[RoleForm, Form()]) -> Response:
     changed = context.application.users.set_role(name, form.role, by=context.principal)
-    return _to(context, name, message("%(name)s is %(role)s now."), role=changed.role)
+    return _to(context, name, message("%(name)s now has the role %(role)s."), role=changed.role)
 
 
 @screen.form("/users/{name}/password", right=Right.ACCESS_MANAGE, page=user_page)
@@ -136,7 +136,7 @@ def set_password(
 ) -> Response:
     """Of another user; one's own is changed with the current one, at /password."""
     context.application.users.set_password(name, form.password, by=context.principal)
-    return _to(context, name, message("%(name)s has a new password; all sessions have ended."))
+    return _to(context, name, message("Password of %(name)s changed; all sessions ended."))
 
 
 @screen.confirmation(
@@ -147,13 +147,13 @@ def set_password(
 )
 def disable(context: Page, name: UserName) -> Response:
     context.application.users.disable(name, by=context.principal)
-    return _to(context, name, message("%(name)s is disabled."))
+    return _to(context, name, message("User %(name)s disabled."))
 
 
 @screen.form("/users/{name}/enable", right=Right.ACCESS_MANAGE, page=user_page)
 def enable(context: Page, name: UserName) -> Response:
     context.application.users.enable(name, by=context.principal)
-    return _to(context, name, message("%(name)s can sign in again."))
+    return _to(context, name, message("User %(name)s enabled."))
 
 
 @screen.confirmation(
@@ -168,7 +168,7 @@ def end_sessions(context: Page, name: UserName) -> Response:
     ended = context.application.sessions.end_all(
         by=context.principal, user=user.name, keep_own=True
     )
-    text = message("%(count)s sessions of %(name)s have ended.")
+    text = message("Sessions of %(name)s ended: %(count)s.")
     return _to(context, user.name, text, count=ended)
 
 
@@ -180,4 +180,4 @@ def end_sessions(context: Page, name: UserName) -> Response:
 )
 def remove(context: Page, name: UserName) -> Response:
     context.application.users.remove(name, by=context.principal)
-    return context.redirect("/users", message("The user %(name)s is removed."), name=name)
+    return context.redirect("/users", message("User %(name)s removed."), name=name)

@@ -19,12 +19,12 @@ from tsuzuki.web.paging import PageRequest
 screen = Screen()
 
 COMPLETE = Word(message("Complete"), "succeeded", "good")
-FAULTY = Word(message("Faulty"), "failed", "bad")
+FAULTY = Word(message("Discrepancies found"), "failed", "bad")
 KINDS = {
     FaultKind.MISSING: message("Missing"),
-    FaultKind.REPEATED: message("Repeated"),
+    FaultKind.REPEATED: message("Duplicate"),
     FaultKind.CHANGED: message("Different"),
-    FaultKind.UNKNOWN: message("Unknown at the source"),
+    FaultKind.UNKNOWN: message("Not found at the source"),
 }
 
 
@@ -74,4 +74,4 @@ def start(context: Page, form: Annotated[StartVerificationForm, Form()]) -> Resp
     runs = context.application.verification_runs
     parts = [form.part] if form.part else []
     run_id = runs.start(parts, idempotency_key=f"verification-{form.once}").run_id
-    return context.redirect(f"/runs/{run_id}", message("Run %(run)s was started."), run=run_id)
+    return context.redirect(f"/runs/{run_id}", message("Run %(run)s started."), run=run_id)

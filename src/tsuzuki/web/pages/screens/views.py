@@ -76,7 +76,7 @@ class NewViewForm(NewQuery):
 def save(context: Page, form: Annotated[NewViewForm, Form()]) -> Response:
     address = _local(form.address)
     context.application.saved_views.save(form.name, address)
-    return context.redirect(address, message("The view was saved."))
+    return context.redirect(address, message("View saved."))
 
 
 class DeleteQuery(BaseModel):
@@ -103,7 +103,7 @@ def delete(context: Page, form: Annotated[DeleteViewForm, Form()]) -> Response:
     if form.owner != context.principal.actor:
         require(context.principal, Right.ACCESS_MANAGE)
     context.application.saved_views.remove(form.name, owner=form.owner)
-    return context.redirect("/views", message("The view was deleted."))
+    return context.redirect("/views", message("View deleted."))
 
 
 def _local(address: str) -> str:

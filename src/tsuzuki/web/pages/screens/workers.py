@@ -26,12 +26,12 @@ STATES = {
     WorkerState.ATTACHED: Word(message("Attached"), "succeeded", "good"),
     WorkerState.DRAINING: Word(message("Draining"), "pending", "warn"),
     WorkerState.DETACHED: Word(message("Detached"), "canceled", "bad"),
-    WorkerState.GONE: Word(message("Gone"), "canceled", "quiet"),
+    WorkerState.GONE: Word(message("Stopped"), "canceled", "quiet"),
 }
-SILENT = Word(message("Not heard"), "timed-out", "bad")
-LEADS = Word(message("Leads"), "assigned", "busy")
+SILENT = Word(message("Not responding"), "timed-out", "bad")
+LEADS = Word(message("Leading"), "assigned", "busy")
 DETACH_REASONS = {
-    DetachReason.SILENT: message("it missed heartbeats"),
+    DetachReason.SILENT: message("missed heartbeats"),
     DetachReason.OPERATOR: message("by an operator"),
 }
 
@@ -145,7 +145,7 @@ def order(context: Page, worker_id: WorkerId) -> OrderView:
 )
 def drain(context: Page, worker_id: WorkerId) -> Response:
     context.application.workers.drain(worker_id)
-    text = message("Worker %(worker)s drains: it finishes what it has, and leaves.")
+    text = message("Worker %(worker)s is draining. It will stop when its runs have finished.")
     return context.redirect("/workers", text, worker=worker_id)
 
 
@@ -157,7 +157,7 @@ def drain(context: Page, worker_id: WorkerId) -> Response:
 )
 def detach(context: Page, worker_id: WorkerId) -> Response:
     context.application.workers.detach(worker_id)
-    text = message("Worker %(worker)s was detached.")
+    text = message("Worker %(worker)s detached.")
     return context.redirect("/workers", text, worker=worker_id)
 
 
@@ -190,5 +190,5 @@ def step_down(context: Page, form: Annotated[StepDownForm, Form()]) -> Response:
             f"epoch {form.epoch} is over", hint="Look at which one is now.", code="epoch_over"
         )
     ended = workers.step_down()
-    text = message("Epoch %(epoch)s has ended. Another election follows.")
+    text = message("Epoch %(epoch)s ended. A new leader is being elected.")
     return context.redirect("/workers", text, epoch=ended.epoch)

@@ -107,6 +107,7 @@ def test_the_group_of_a_command_dies_when_worker_server_and_supervisor_are_kille
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("rounds", [14, pytest.param(1000, marks=pytest.mark.full)])
 def test_no_process_is_left_whatever_is_killed_and_whenever(rounds: int) -> None:
     seed = SystemRandom().randrange(1_000_000)
