@@ -55,7 +55,7 @@ def test_it_lists_the_tools_and_finds_no_error_in_them(workspace: Path, era: str
 @pytest.mark.parametrize("era", [pytest.param(era, marks=full) for era in ERAS])
 def test_it_calls_a_tool(workspace: Path, era: str) -> None:
     answer = inspect(workspace, era, "tools/call", "--tool-name", "job_list")
-    assert "print: command, by hand" in answer["content"][0]["text"]
+    assert "print: command, manual" in answer["content"][0]["text"]
     assert answer["structuredContent"]["total"] == 3
 
 

@@ -76,7 +76,7 @@ def test_a_run_is_started_waited_for_and_read(database_url: str, tmp_path: Path)
             "3: line 2",
         ]
         assert f"{run_id} print SUCCEEDED" in text_of(server.call("run_list", job="print"))
-        assert "print: command, by hand - writes three lines" in text_of(server.call("job_list"))
+        assert "print: command, manual - writes three lines" in text_of(server.call("job_list"))
 
 
 def test_a_failed_run_shows_its_error_and_the_end_of_its_log(server: RunServer) -> None:

@@ -107,7 +107,7 @@ def test_a_page_of_several_faults_names_each_place_once(site: Served) -> None:
     told = re.sub(
         r"<[^>]+>", "", answer.body.decode().partition('<article class="narrow error">')[2]
     )
-    faults = told[told.index("(and 1 more)") :].partition("Back to the first page")[0]
+    faults = told[told.index("(and 1 more)") :].partition("Go to overview")[0]
     assert [faults.count(place) for place in ("query.limit", "query.window")] == [1, 1]
 
 

@@ -18,6 +18,7 @@ from tsuzuki.collectors.feeds.tables import items as items_table
 
 FILE = """\
 feeds:
+  private_hosts: [127.0.0.1]
   models:
     gemini: {provider: extractive}
   budget: {requests_per_day: 500, tokens_per_day: 200000}

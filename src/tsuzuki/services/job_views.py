@@ -73,7 +73,7 @@ class JobView:
             words = [f"{words[0]}, {spec.spread_offset.total_seconds():g} s later (spread)"]
         if spec.on_event:
             words.append(f"on event {spec.on_event}")
-        return ", or ".join(words) or "by hand"
+        return ", or ".join(words) or "manual"
 
     def why_idle(self) -> Sentence:
         """Why nothing of it is waiting or running."""

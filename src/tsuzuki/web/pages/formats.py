@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
@@ -31,6 +32,8 @@ SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 JUST_NOW_SECONDS = 5
 """What is no longer ago than this is told as just now."""
 _JUST_NOW = message("just now")
+SYMBOLS = {"sec.": "s", "min.": "min", "hr.": "h"}
+"""The units that durations have, in place of English abbreviations."""
 _RUN = message("Run %(id)s")
 _SECONDS = message("%(seconds)s s")
 _MINUTES = message("%(minutes)s min %(seconds)s s")
@@ -114,7 +117,7 @@ def relative(distance: timedelta, language: str) -> str:
 @lru_cache(maxsize=10_000)
 def _relative(seconds: int, unit: Any, language: str) -> str:
     """In this unit of Babel; of all times that have the same whole number of it."""
-    return format_timedelta(
+    text = format_timedelta(
         seconds,
         granularity=unit,
         threshold=math.inf,
@@ -122,6 +125,7 @@ def _relative(seconds: int, unit: Any, language: str) -> str:
         format="short",
         locale=language,
     )
+    return re.sub("sec[.]|min[.]|hr[.]", lambda found: SYMBOLS[found[0]], text)
 
 
 @pass_context

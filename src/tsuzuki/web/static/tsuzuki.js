@@ -44,7 +44,8 @@ function relativeText(seconds) {
   const distance = Math.abs(seconds);
   if (seconds <= 0 && distance < JUST_NOW_SECONDS) return $("#spoken").dataset.justNow;
   const [unit, size] = units.find(([, length]) => distance >= length) ?? units.at(-1);
-  return relativeFormat.format(Math.trunc(seconds / size), unit);
+  const text = relativeFormat.format(Math.trunc(seconds / size), unit);
+  return text.replace("sec.", "s").replace("min.", "min").replace("hr.", "h");
 }
 
 function refreshTimes() {

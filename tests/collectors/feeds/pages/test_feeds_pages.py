@@ -3,14 +3,16 @@
 import html
 import json
 import re
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from playwright.sync_api import Browser, expect
 from sqlalchemy import delete, insert
 
-from collectors.feeds.stored_items import NOON
+from collectors.feeds.stored_items import NOON, add_item
 from support.feeds_site import (
     DEFERRED,
     GIVEN_UP,
@@ -33,9 +35,10 @@ from support.page_checks import (
 from support.page_site import HOSTILE
 from support.web_client import Served
 from tsuzuki.collectors.feeds.channels.protocol import PostBody
+from tsuzuki.collectors.feeds.items.item import ItemState, ItemStatus
 from tsuzuki.collectors.feeds.options import FeedOptions
-from tsuzuki.collectors.feeds.queries import posts
-from tsuzuki.collectors.feeds.tables import PostKind, feed_posts, items, waiting_items
+from tsuzuki.collectors.feeds.queries import feeds, posts
+from tsuzuki.collectors.feeds.tables import PostKind, WaitingState, feed_posts, items, waiting_items
 from tsuzuki.outward.outbox import OutboxState
 from tsuzuki.services.jobs import parse_mapping
 from tsuzuki.services.runs import Request
@@ -352,3 +355,69 @@ def test_an_item_whose_post_is_not_settled_shows_the_next_look(
     finally:
         with database.write() as connection:
             connection.execute(delete(feed_posts).where(feed_posts.c.idempotency_key == "open"))
+
+
+def test_several_held_posts_are_approved_from_the_list(person: Visitor, site: Served) -> None:
+    with site.application.service("feeds").items._database.write() as connection:
+        held = feeds.find(connection, "bot")
+        feed_id = next(one.id for one in held if one.name == "held")
+        ids = [
+            add_item(
+                connection,
+                feed_id,
+                ItemState(status=ItemStatus.PENDING),
+                waiting=WaitingState.APPROVAL,
+            )
+            for _ in range(2)
+        ]
+    page = person.open("/feeds/items?waiting=approval")
+    expect(page.locator("[data-selection]")).to_be_hidden()
+    for item_id in ids:
+        page.get_by_label(f"Select item {item_id}").check()
+    page.get_by_role("button", name="Approve …").click()
+    expect(page.get_by_role("heading", name="Approve 2 posts?")).to_be_visible()
+    check_page(page)
+    page.get_by_role("button", name="Approve 2 posts").click()
+    expect(page.locator("#flash")).to_contain_text("2 posts")
+    expect(page).to_have_url(re.compile(r"/feeds/items\?waiting=approval$"))
+    assert post(site, "/feeds/items/approve", f"id={ids[0]}")[0] == 409
+
+
+def test_held_posts_do_not_count_as_waiting_too(person: Visitor) -> None:
+    page = person.open("/feeds")
+    cells = page.locator('tr[data-href$="/feeds/held"]').get_by_role("cell")
+    expect(cells.nth(3)).to_have_text("0")
+    expect(cells.nth(4)).to_have_text(re.compile(r"^[1-9]\d*$"))
+
+
+@pytest.fixture
+def local_feed() -> Iterator[str]:
+    entry = "<item><title>Records open</title><link>https://city.example/1</link></item>"
+    document = f"<rss version='2.0'><channel><title>City</title>{entry}</channel></rss>".encode()
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/feed" else 404)
+            self.send_header("Content-Type", "application/rss+xml")
+            self.end_headers()
+            self.wfile.write(document)
+
+        def log_message(self, *_about: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_feed_is_fetched_before_it_is_added(person: Visitor, local_feed: str) -> None:
+    page = person.open("/feeds/add")
+    page.get_by_label("Address", exact=True).fill(f"{local_feed}/feed")
+    page.get_by_label("Name").fill("local")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator("#found")).to_contain_text("City: 1 entry now")
+    expect(page.locator("#found")).to_contain_text("Records open")
+    page.get_by_label("Address", exact=True).fill(f"{local_feed}/fed")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator("#found")).to_contain_text("404")

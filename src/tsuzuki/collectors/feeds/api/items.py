@@ -41,6 +41,9 @@ class ItemQuery(PageRequest):
     status: list[Status] = Field([], max_length=10)
     reason: list[Reason] = Field([], max_length=10)
     waiting: Waiting | None = Field(None, description="Only what waits like this.")
+    held: bool | None = Field(
+        None, description="Only those that are held for approval; false: only the others that wait."
+    )
     step: StepName | None = Field(None, description="Only those for which it was done.")
     search: str | None = Field(None, max_length=200, description="In title or link.")
 
@@ -52,6 +55,7 @@ class ItemQuery(PageRequest):
             "statuses": self.status,
             "reasons": self.reason,
             "waiting": self.waiting,
+            "is_held": self.held,
             "step": self.step,
             "words": self.search,
         }

@@ -15,12 +15,13 @@ from tsuzuki.model.access import Right
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.job import JobSource
 from tsuzuki.services.jobs import JobView, parse_mapping
-from tsuzuki.web.answers import Model, SentenceText
+from tsuzuki.web.answers import Model, Moment, SentenceText
 from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.faults import FormFault, faults_of, status_of
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.links import path_part
 from tsuzuki.web.pages.route import Screen
+from tsuzuki.web.problems import Problem
 
 screen = Screen()
 
@@ -49,14 +50,31 @@ class AddFeedForm(BaseModel):
     button: AddFeedButton = AddFeedButton.PREVIEW
 
 
+class FoundEntryOut(Model):
+    title: str
+    url: str
+    published_at: Moment | None
+
+
+class FoundOut(Model):
+    """What the feed lists now. `problem`: why it could not be read."""
+
+    title: str | None
+    count: int
+    entries: list[FoundEntryOut]
+    problem: Problem | None
+
+
 class PlannedFeed(Model):
-    """What adding would do. `place` is where the job stands in the file; null if it is in the database. `set` are
-    the keys of the feed as JSON, by name; `body` is what the API takes for the same."""
+    """What adding would do. `found` is what the feed lists now; null if that was not looked at. `place` is where the
+    job stands in the file; null if it is in the database. `set` are the keys of the feed as JSON, by name; `body` is
+    what the API takes for the same."""
 
     is_new_job: bool
     place: str | None
     missing: list[SentenceText]
     notes: list[SentenceText]
+    found: FoundOut | None
     set: dict[str, str]
     body: str
 
@@ -132,8 +150,21 @@ def _plan(
         place=str(place) if place else None,
         missing=setup.missing,
         notes=setup.notes,
+        found=_found(context, job, name),
         set={key: json.dumps(value, ensure_ascii=False) for key, value in others.items()},
         body=_one_word(body),
+    )
+
+
+def _found(context: PageContext, job: JobView, name: str) -> FoundOut | None:
+    look = feeds_service(context).definitions.look(job, name)
+    if look is None:
+        return None
+    return FoundOut(
+        title=look.title,
+        count=look.count,
+        entries=[FoundEntryOut(**context.mask(vars(entry))) for entry in look.entries],
+        problem=context.problem(look.problem) if look.problem else None,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from fastapi import Form, Query, Response
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from tsuzuki.collectors.feeds.api.feeds import feeds_service
 from tsuzuki.collectors.feeds.api.items import (
@@ -29,9 +29,12 @@ from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.paging import Count
 from tsuzuki.web.problems import Problem
+from tsuzuki.web.security.bodies import INTEGER_MAX
 
 screen = Screen()
 
+APPROVED_MAX = 100
+SelectedId = Annotated[int, Field(ge=1, le=INTEGER_MAX)]
 POST_STEPS = ("post", "edit", "reply")
 UNDECIDED = ("unsettled", "refused")
 
@@ -170,6 +173,51 @@ def _refusal(context: PageContext, ask: Any) -> Problem | None:
     except TsuzukiError as problem:
         return context.problem(problem)
     return None
+
+
+class ApproveQuery(BaseModel):
+    """`back` has the filters of the list that the items were selected in."""
+
+    id: Annotated[list[SelectedId], Field(min_length=1, max_length=APPROVED_MAX)]
+    back: str = Field("", max_length=2000)
+
+
+class ApproveForm(ApproveQuery):
+    model_config = ConfigDict(extra="forbid")
+
+
+class PostToApprove(Model):
+    item: ItemOut
+    preview: ItemPreview | None
+
+
+class ApproveView(Model):
+    posts: list[PostToApprove]
+    back: str
+
+
+def posts_to_approve(context: Page, form: Annotated[ApproveQuery, Query()]) -> ApproveView:
+    return ApproveView(
+        posts=[
+            PostToApprove(item=get_feed_item(context, one), preview=_preview(context, one)[0])
+            for one in dict.fromkeys(form.id)
+        ],
+        back=form.back,
+    )
+
+
+@screen.confirmation(
+    "/feeds/items/approve",
+    right=Right.COLLECTORS_OPERATE,
+    template="screens/feed_items_approve.html",
+    question=posts_to_approve,
+)
+def approve_selected(context: Page, form: Annotated[ApproveForm, Form()]) -> Response:
+    """All of them, or none: an item that is no longer held is named."""
+    ids = dict.fromkeys(form.id)
+    feeds_service(context).items.approve(map(str, ids))
+    text = message("%(count)s posts will go out with the next run.")
+    return context.redirect(f"/feeds/items?{form.back}", text, count=len(ids))
 
 
 class ItemRequeueView(Model):

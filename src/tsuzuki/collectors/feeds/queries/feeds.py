@@ -5,7 +5,7 @@ meanwhile, the claim is gone, and what came from the old address is dropped.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -87,6 +87,13 @@ class StoredFeed:
     ended_at: datetime | None
     removed_at: datetime | None
     held_by_run: int | None
+
+    @classmethod
+    def never_fetched(cls, job_name: str, name: str, url: str) -> "StoredFeed":
+        """A feed as it is before its first fetch, without a row."""
+        unknown: dict[str, Any] = dict.fromkeys(field.name for field in fields(cls))
+        known = {"id": 0, "failures": 0, "is_conditional": False}
+        return cls(**{**unknown, **known, "job_name": job_name, "name": name, "url": url})
 
     @property
     def address(self) -> str:

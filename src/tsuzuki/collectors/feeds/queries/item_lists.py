@@ -48,6 +48,9 @@ class ItemFilter:
     statuses: Collection[ItemStatus] | None = None
     reasons: Collection[ItemReason] | None = None
     waiting: WaitingState | None = None
+    is_held: bool | None = None
+    """Only those that are held for approval; or only the others that wait."""
+
     step: PreparationStep | None = None
     """Only those for which it was done."""
 
@@ -97,6 +100,9 @@ def _narrowed(statement: Select[Any], wanted: ItemFilter) -> Select[Any]:
         statement = statement.where(items.c.status.in_([int(status) for status in wanted.statuses]))
     if wanted.reasons is not None:
         statement = statement.where(items.c.reason.in_([int(reason) for reason in wanted.reasons]))
+    if wanted.is_held is not None:
+        held = waiting_items.c.state == WaitingState.APPROVAL.value
+        statement = statement.where(held if wanted.is_held else ~held)
     if wanted.waiting is not None:
         statement = statement.where(waiting_items.c.state == wanted.waiting.value)
     if wanted.step is not None:

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from tsuzuki.collectors.feeds.fetching.health import FeedHealth, HealthState, health_of
+from tsuzuki.collectors.feeds.fetching.look import FeedLook, look_at
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsOptions, FeedsSection
 from tsuzuki.collectors.feeds.queries import feeds, item_lists
 from tsuzuki.collectors.feeds.queries.feeds import StoredFeed
@@ -198,6 +199,17 @@ class FeedDefinitions:
             missing=list(missing_settings(section, options)),
             notes=list(notes_for(section, options)),
         )
+
+    def look(self, view: JobView, name: str) -> FeedLook | None:
+        """What a feed of a job lists now, before anything is stored; None if the section of the file is wrong, which
+        `setup` reports."""
+        options = options_of(view).feeds[name]
+        try:
+            section = self._context.section(FeedsSection)
+        except ConfigurationError:
+            return None
+        feed = StoredFeed.never_fetched(view.name, name, options.url)
+        return look_at(feed, options, section, self._database.clock)
 
     def remove(self, name: str) -> FeedView:
         """Take a feed out of its job. Its items stay, so that they are known if it comes back."""

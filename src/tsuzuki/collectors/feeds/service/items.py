@@ -132,7 +132,7 @@ class Items:
         with self._database.read() as connection:
             return item_lists.count(connection, wanted, at_most=at_most)
 
-    def _filter(
+    def _filter(  # noqa: PLR0913 -- one for each filter of the list
         self,
         *,
         feed: str | None = None,
@@ -140,6 +140,7 @@ class Items:
         statuses: Collection[str] = (),
         reasons: Collection[str] = (),
         waiting: str | None = None,
+        is_held: bool | None = None,
         step: str | None = None,
         words: str | None = None,
         before_id: int | None = None,
@@ -152,6 +153,7 @@ class Items:
             statuses=[ItemStatus[name.upper()] for name in statuses] or None,
             reasons=[ItemReason[name.upper()] for name in reasons] or None,
             waiting=WaitingState(waiting) if waiting else None,
+            is_held=is_held,
             step=PreparationStep(step) if step else None,
             words=words,
             before_id=before_id,
