@@ -148,7 +148,7 @@ class Layouts:
         assert faults == [], faults
 
     def forget(self) -> None:
-        """Faults of the time between two checks: a page that stays open goes on asking, for what a test removed too."""
+        """Discard faults since the last check, because an open page keeps requesting data that a test has removed."""
         for person in self._people:
             person.faults.clear()
 
