@@ -20,6 +20,7 @@ from bench.engine.peers.protocol import (
     HandlerCount,
     Measure,
     Order,
+    ProcessCount,
     answer,
     drained,
     mark,
@@ -124,6 +125,21 @@ def drain_beside_a_held_transaction(order: Order) -> Figures:
         return drain(order)
 
 
+def drain_processes(order: Order) -> Figures:
+    done = ProcessCount(order.jobs)
+    with opened(order) as app:
+        app.define(
+            "count",
+            python="bench.engine.peers.protocol:count_in_process",
+            isolation="process",
+            concurrency_policy="allow",
+        )
+        app.submit_many([Request(job="count")] * order.jobs)
+        started_at = time.perf_counter()
+        with app.running():
+            return done.rate(started_at)
+
+
 def submit_many(order: Order) -> Figures:
     with opened(order) as app:
         app.job("nothing", concurrency_policy="allow")(Handlers(order, HandlerCount(0)).nothing)
@@ -221,6 +237,9 @@ if __name__ == "__main__":
         drain_beside_a_held_transaction=Measure(
             run=drain_beside_a_held_transaction,
             settings=f"capacity {CAPACITY}, a snapshot held since before the submit",
+        ),
+        drain_processes=Measure(
+            run=drain_processes, settings=f"{FENCED}, isolation: process, defaults"
         ),
         submit_many=Measure(run=submit_many, settings="one call, one transaction"),
         submit_each=Measure(run=submit_each, settings="a transaction each"),

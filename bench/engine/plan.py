@@ -67,6 +67,19 @@ def _commands(peer: str, store: Store, run: str, label: str) -> Entrant:
     return Entrant(peer=peer, store=store, run=run, label=label, jobs=1_000)
 
 
+def _in_processes(peer: str, store: Store) -> Entrant:
+    label = "SQLite" if store is Store.SQLITE else ""
+    short = 200 if peer == "rq" else 1_000
+    return Entrant(
+        peer=peer,
+        store=store,
+        run="drain_processes",
+        label=label,
+        jobs=2_000,
+        jobs_short=short,
+    )
+
+
 def _behind(store: Store) -> tuple[Entrant, ...]:
     runs = ("no_backlog", "200_keys", "10000_keys", "tags")
     return tuple(
@@ -132,6 +145,16 @@ MEASURES = (
             _slow("taskiq", REDIS),
             _slow("celery", REDIS),
             _slow("rq", REDIS),
+        ),
+    ),
+    Measure(
+        title="drain of 2,000 in processes",
+        unit="jobs/s",
+        entrants=(
+            _in_processes("tsuzuki", PG),
+            _in_processes("tsuzuki", SQLITE),
+            _in_processes("celery", REDIS),
+            _in_processes("rq", REDIS),
         ),
     ),
     Measure(

@@ -278,7 +278,7 @@ CREATE TABLE tsuzuki_run_hours (
     runs INTEGER NOT NULL,
     seconds FLOAT NOT NULL,
     CONSTRAINT tsuzuki_pk_run_hours PRIMARY KEY (hour, job_definition_id, outcome, bucket),
-    CONSTRAINT tsuzuki_ck_run_hours_outcome CHECK (outcome IN ('SUCCEEDED', 'FAILED', 'TIMED_OUT', 'CANCELED')),
+    CONSTRAINT tsuzuki_ck_run_hours_outcome CHECK (outcome IN ('SUCCEEDED', 'FAILED', 'TIMED_OUT', 'CANCELED', 'SKIPPED')),
     CONSTRAINT tsuzuki_ck_run_hours_bucket CHECK (bucket >= 0),
     CONSTRAINT tsuzuki_ck_run_hours_runs CHECK (runs >= 1)
 );
@@ -475,15 +475,16 @@ CREATE TABLE tsuzuki_job_runs (
     moved_as TEXT,
     moved_by TEXT,
     moved_epoch BIGINT,
+    blocked_by BIGINT,
     CONSTRAINT tsuzuki_pk_job_runs PRIMARY KEY (id),
     CONSTRAINT tsuzuki_ck_job_runs_state
         CHECK (state IN ('PENDING', 'ASSIGNED', 'RUNNING', 'ORPHANED', 'SUCCEEDED', 'FAILED', 'TIMED_OUT',
             'CANCELED')),
     CONSTRAINT tsuzuki_ck_job_runs_trigger CHECK (trigger IN ('time', 'event', 'manual', 'retry')),
     CONSTRAINT tsuzuki_ck_job_runs_reason
-        CHECK (reason IN ('handler_failed', 'handler_unknown', 'arguments_invalid', 'timeout', 'worker_lost',
-            'worker_silent', 'worker_shutdown', 'not_confirmed', 'orphan_limit', 'late', 'overlap', 'replaced',
-            'operator', 'job_deleted', 'schedule_changed', 'job_disabled')),
+        CHECK (reason IN ('handler_failed', 'handler_unknown', 'crashed', 'memory_limit', 'arguments_invalid',
+            'timeout', 'worker_lost', 'worker_silent', 'worker_shutdown', 'not_confirmed', 'orphan_limit',
+            'late', 'overlap', 'replaced', 'operator', 'job_deleted', 'schedule_changed', 'job_disabled')),
     CONSTRAINT tsuzuki_ck_job_runs_moved_as CHECK (moved_as IN ('leader', 'worker', 'operator')),
     CONSTRAINT tsuzuki_ck_job_runs_continuation_state CHECK (continuation_state IN ('NONE', 'CONFIRMING')),
     CONSTRAINT tsuzuki_ck_job_runs_version CHECK (version >= 1),
@@ -682,7 +683,7 @@ EXECUTE FUNCTION tsuzuki_keep_finished('tsuzuki: a finished run does not change'
 -- What a run was created with. `scheduled_for` of a tick is its identity; other runs may be put off.
 CREATE TRIGGER tsuzuki_job_runs_fixed BEFORE UPDATE OF
     scheduled_for, trigger, arguments, retries_used, retry_of, origin_id, idempotency_key, work_key,
-    defaulted_arguments, concurrency_key, event_id, covers_ticks, covers_until, created_at
+    defaulted_arguments, concurrency_key, event_id, covers_ticks, covers_until, blocked_by, created_at
 ON tsuzuki_job_runs FOR EACH ROW
 WHEN (
     (OLD.trigger = 'time' AND OLD.scheduled_for <> NEW.scheduled_for)
@@ -698,6 +699,7 @@ WHEN (
     OR OLD.event_id IS DISTINCT FROM NEW.event_id
     OR OLD.covers_ticks IS DISTINCT FROM NEW.covers_ticks
     OR OLD.covers_until IS DISTINCT FROM NEW.covers_until
+    OR OLD.blocked_by IS DISTINCT FROM NEW.blocked_by
     OR OLD.created_at IS DISTINCT FROM NEW.created_at
 )
 EXECUTE FUNCTION tsuzuki_refuse('tsuzuki: what a run was created with does not change');
@@ -861,27 +863,6 @@ $$;
 CREATE TRIGGER tsuzuki_leadership_released AFTER UPDATE ON tsuzuki_leadership FOR EACH ROW
 WHEN (NEW.epoch = OLD.epoch AND NEW.holder IS NULL AND OLD.holder IS NOT NULL)
 EXECUTE FUNCTION tsuzuki_leadership_released();
-
--- The unfinished run because of which a tick was skipped.
-ALTER TABLE tsuzuki_job_runs ADD COLUMN blocked_by BIGINT;
-
--- Skipped runs are counted apart from canceled ones.
-ALTER TABLE tsuzuki_run_hours
-    DROP CONSTRAINT tsuzuki_ck_run_hours_outcome,
-    ADD CONSTRAINT tsuzuki_ck_run_hours_outcome CHECK (outcome IN ('SUCCEEDED', 'FAILED', 'TIMED_OUT', 'CANCELED', 'SKIPPED'));
-
--- What a run was created with, as `tsuzuki_job_runs_fixed` guards the other columns.
-CREATE TRIGGER tsuzuki_job_runs_blocked_by BEFORE UPDATE OF blocked_by ON tsuzuki_job_runs FOR EACH ROW
-WHEN (OLD.blocked_by IS DISTINCT FROM NEW.blocked_by)
-EXECUTE FUNCTION tsuzuki_refuse('tsuzuki: what a run was created with does not change');
-
--- A run of an isolated function can end with its process.
-ALTER TABLE tsuzuki_job_runs
-    DROP CONSTRAINT tsuzuki_ck_job_runs_reason,
-    ADD CONSTRAINT tsuzuki_ck_job_runs_reason
-        CHECK (reason IN ('handler_failed', 'handler_unknown', 'crashed', 'memory_limit', 'arguments_invalid',
-            'timeout', 'worker_lost', 'worker_silent', 'worker_shutdown', 'not_confirmed', 'orphan_limit', 'late',
-            'overlap', 'replaced', 'operator', 'job_deleted', 'schedule_changed', 'job_disabled'));
 
 -- books -----------------------------------------------------------------------------------------------
 

@@ -276,7 +276,7 @@ CREATE TABLE tsuzuki_run_hours (
     runs INTEGER NOT NULL,
     seconds FLOAT NOT NULL,
     CONSTRAINT tsuzuki_pk_run_hours PRIMARY KEY (hour, job_definition_id, outcome, bucket),
-    CONSTRAINT tsuzuki_ck_run_hours_outcome CHECK (outcome IN ('SUCCEEDED', 'FAILED', 'TIMED_OUT', 'CANCELED')),
+    CONSTRAINT tsuzuki_ck_run_hours_outcome CHECK (outcome IN ('SUCCEEDED', 'FAILED', 'TIMED_OUT', 'CANCELED', 'SKIPPED')),
     CONSTRAINT tsuzuki_ck_run_hours_bucket CHECK (bucket >= 0),
     CONSTRAINT tsuzuki_ck_run_hours_runs CHECK (runs >= 1)
 )
@@ -474,14 +474,15 @@ CREATE TABLE tsuzuki_job_runs (
     moved_as TEXT,
     moved_by TEXT,
     moved_epoch BIGINT,
+    blocked_by INTEGER,
     CONSTRAINT tsuzuki_ck_job_runs_state
         CHECK (state IN ('PENDING', 'ASSIGNED', 'RUNNING', 'ORPHANED', 'SUCCEEDED', 'FAILED', 'TIMED_OUT',
             'CANCELED')),
     CONSTRAINT tsuzuki_ck_job_runs_trigger CHECK (trigger IN ('time', 'event', 'manual', 'retry')),
     CONSTRAINT tsuzuki_ck_job_runs_reason
-        CHECK (reason IN ('handler_failed', 'handler_unknown', 'arguments_invalid', 'timeout', 'worker_lost',
-            'worker_silent', 'worker_shutdown', 'not_confirmed', 'orphan_limit', 'late', 'overlap', 'replaced',
-            'operator', 'job_deleted', 'schedule_changed', 'job_disabled')),
+        CHECK (reason IN ('handler_failed', 'handler_unknown', 'crashed', 'memory_limit', 'arguments_invalid',
+            'timeout', 'worker_lost', 'worker_silent', 'worker_shutdown', 'not_confirmed', 'orphan_limit',
+            'late', 'overlap', 'replaced', 'operator', 'job_deleted', 'schedule_changed', 'job_disabled')),
     CONSTRAINT tsuzuki_ck_job_runs_moved_as CHECK (moved_as IN ('leader', 'worker', 'operator')),
     CONSTRAINT tsuzuki_ck_job_runs_continuation_state CHECK (continuation_state IN ('NONE', 'CONFIRMING')),
     CONSTRAINT tsuzuki_ck_job_runs_version CHECK (version >= 1),
@@ -657,7 +658,8 @@ END;
 -- What a run was created with. `scheduled_for` of a tick is its identity; other runs may be put off.
 CREATE TRIGGER tsuzuki_job_runs_fixed BEFORE UPDATE OF
     id, rowid, oid, _rowid_, job_definition_id, scheduled_for, trigger, arguments, retries_used, retry_of, origin_id,
-    idempotency_key, work_key, defaulted_arguments, concurrency_key, event_id, covers_ticks, covers_until, created_at
+    idempotency_key, work_key, defaulted_arguments, concurrency_key, event_id, covers_ticks, covers_until, blocked_by,
+    created_at
 ON tsuzuki_job_runs
 WHEN NEW.id <> OLD.id
     OR NEW.job_definition_id <> OLD.job_definition_id
@@ -674,6 +676,7 @@ WHEN NEW.id <> OLD.id
     OR OLD.event_id IS NOT NEW.event_id
     OR OLD.covers_ticks IS NOT NEW.covers_ticks
     OR OLD.covers_until IS NOT NEW.covers_until
+    OR OLD.blocked_by IS NOT NEW.blocked_by
     OR OLD.created_at IS NOT NEW.created_at
 BEGIN
     SELECT RAISE(ABORT, 'tsuzuki: what a run was created with does not change');
@@ -900,45 +903,6 @@ WHEN NEW.epoch = OLD.epoch AND NEW.holder IS NULL AND OLD.holder IS NOT NULL
 BEGIN
     UPDATE tsuzuki_leader_terms SET ended_at = NEW.lease_expires_at WHERE epoch = NEW.epoch AND ended_at IS NULL;
 END;
-
--- The unfinished run because of which a tick was skipped.
-ALTER TABLE tsuzuki_job_runs ADD COLUMN blocked_by INTEGER;
-
--- Skipped runs are counted apart from canceled ones.
-ALTER TABLE tsuzuki_run_hours RENAME TO tsuzuki_run_hours_0001;
-DROP INDEX tsuzuki_ix_run_hours_job_definition_id;
-CREATE TABLE tsuzuki_run_hours (
-    hour TEXT NOT NULL,
-    job_definition_id INTEGER NOT NULL,
-    outcome TEXT NOT NULL,
-    bucket INTEGER NOT NULL,
-    runs INTEGER NOT NULL,
-    seconds FLOAT NOT NULL,
-    CONSTRAINT tsuzuki_pk_run_hours PRIMARY KEY (hour, job_definition_id, outcome, bucket),
-    CONSTRAINT tsuzuki_ck_run_hours_outcome CHECK (outcome IN ('SUCCEEDED', 'FAILED', 'TIMED_OUT', 'CANCELED', 'SKIPPED')),
-    CONSTRAINT tsuzuki_ck_run_hours_bucket CHECK (bucket >= 0),
-    CONSTRAINT tsuzuki_ck_run_hours_runs CHECK (runs >= 1)
-)
- WITHOUT ROWID;
-CREATE INDEX tsuzuki_ix_run_hours_job_definition_id ON tsuzuki_run_hours (job_definition_id, hour);
-INSERT INTO tsuzuki_run_hours SELECT hour, job_definition_id, outcome, bucket, runs, seconds FROM tsuzuki_run_hours_0001;
-DROP TABLE tsuzuki_run_hours_0001;
-
--- What a run was created with, as `tsuzuki_job_runs_fixed` guards the other columns.
-CREATE TRIGGER tsuzuki_job_runs_blocked_by BEFORE UPDATE OF blocked_by ON tsuzuki_job_runs
-WHEN OLD.blocked_by IS NOT NEW.blocked_by
-BEGIN
-    SELECT RAISE(ABORT, 'tsuzuki: what a run was created with does not change');
-END;
-
--- A run of an isolated function can end with its process. SQLite changes a CHECK only by writing the definition of the
--- table, which spares a copy of all runs. The table that is created and dropped tells other connections to read it anew.
-PRAGMA writable_schema = ON;
-UPDATE sqlite_schema SET sql = replace(sql, '''handler_unknown'', ''arguments_invalid''', '''handler_unknown'', ''crashed'', ''memory_limit'', ''arguments_invalid''')
-WHERE type = 'table' AND name = 'tsuzuki_job_runs';
-CREATE TABLE tsuzuki_reread (id INTEGER);
-DROP TABLE tsuzuki_reread;
-PRAGMA writable_schema = RESET;
 
 -- books -----------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ def past(live: dict[RunState, int], ended: dict[Outcome, int]) -> JobPastOut:
         longest_seconds=0,
         live=live,
         ended=ended,
+        duration_runs=0,
         p50_seconds=None,
         p95_seconds=None,
         cadence=None,

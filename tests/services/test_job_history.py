@@ -11,7 +11,7 @@ from support.statement_recorder import recorded
 from tsuzuki.model.job import Job, JobSource
 from tsuzuki.model.schedule import parse_schedule
 from tsuzuki.model.states import Outcome, Reason, RunState, Trigger
-from tsuzuki.services.job_history import JobHistory, cadence_of
+from tsuzuki.services.job_history import DURATIONS_OF, JobHistory, cadence_of, durations_of
 from tsuzuki.services.statistics import RunStatistics
 from tsuzuki.store import jobs
 from tsuzuki.store.runs import recent_runs
@@ -122,3 +122,31 @@ def test_closed_hours_of_a_page_of_jobs_are_read_once(database: Database) -> Non
             statistics.of_jobs([1, 2], hours=720)
         statistics.of_jobs([1], hours=720)
     assert len([one for one in sent if "sum(tsuzuki_run_hours.runs)" in one]) == 2
+
+
+def test_percentiles_need_ten_runs_and_are_of_the_newest_twenty() -> None:
+    def took(count: int) -> list[RecentRun]:
+        return [ended_run(number, seconds=float(number)) for number in range(1, count + 1)]
+
+    assert durations_of(took(9)) is None
+    found = durations_of(took(10))
+    assert found is not None
+    assert (found.runs, found.p50_seconds, found.p95_seconds) == (10, 5.0, 10.0)
+    newest = durations_of(took(60))
+    assert newest is not None
+    assert (newest.runs, newest.p50_seconds, newest.p95_seconds) == (20, 50.0, 59.0)
+    assert durations_of(took(60)[-DURATIONS_OF:]) == newest
+
+
+def ended_run(run_id: int, *, seconds: float) -> RecentRun:
+    return RecentRun(
+        id=run_id,
+        job_id=1,
+        state=RunState.SUCCEEDED,
+        trigger=Trigger.TIME,
+        reason=None,
+        scheduled_for=NOON,
+        started_at=NOON,
+        finished_at=NOON + timedelta(seconds=seconds),
+        covers_ticks=1,
+    )

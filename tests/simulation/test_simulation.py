@@ -90,9 +90,7 @@ def _searched(scenario: Scenario, seeds: Iterable[int]) -> Counter[str]:
     return coverage
 
 
-def _not_met_by_more(
-    scenario: Scenario, coverage: Counter[str], seeds: Iterable[int]
-) -> list[str]:
+def _not_met_by_more(scenario: Scenario, coverage: Counter[str], seeds: Iterable[int]) -> list[str]:
     """The hazards that were not met by those seeds and these, which are searched only until all were met."""
     for seed in seeds:
         if not _not_met(scenario, coverage):

@@ -76,6 +76,6 @@ def test_outcomes_are_counted_by_hour_and_by_job(client: Client) -> None:
     assert [job["job"] for job in jobs] == sorted(COMMANDS)
     good = next(job for job in jobs if job["job"] == "good")
     assert good["runs"] == {"succeeded": 1}
-    assert 0 < good["p50_seconds"] <= good["p95_seconds"]
+    assert (good["p50_seconds"], good["p95_seconds"]) == (None, None), "one run says nothing"
     assert client.get("statistics/hours?job=god").code == "job_unknown"
     assert client.get("statistics/hours?hours=0").status == 422

@@ -7,11 +7,14 @@ import redis
 from celery import Celery
 
 from bench.engine.peers.protocol import (
+    PROCESSES,
     Figures,
     HandlerCount,
     Measure,
     Order,
+    ProcessCount,
     answer,
+    count_in_process,
     drained,
     mark,
     starts,
@@ -65,6 +68,27 @@ def drain(order: Order) -> Figures:
     )
 
 
+def drain_processes(order: Order) -> Figures:
+    done = ProcessCount(order.jobs)
+    app = opened(order)
+    task = app.task(name="count")(count_in_process)
+    with app.producer_pool.acquire(block=True) as producer:
+        for _ in range(order.jobs):
+            task.apply_async(producer=producer)
+    worker = app.Worker(
+        pool="prefork",
+        concurrency=PROCESSES,
+        loglevel="ERROR",
+        quiet=True,
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+    )
+    started_at = time.perf_counter()
+    threading.Thread(target=worker.start, daemon=True).start()
+    return done.rate(started_at)
+
+
 def start(order: Order) -> Figures:
     return starts(order, begin_of(opened(order), order).delay)
 
@@ -89,5 +113,8 @@ if __name__ == "__main__":
         "celery",
         work=work,
         drain=Measure(run=drain, settings=f"{quiet}, prefetch {PREFETCH}"),
+        drain_processes=Measure(
+            run=drain_processes, settings=f"prefork pool of {PROCESSES}, prefetch {PREFETCH}"
+        ),
         start=Measure(run=start, settings=quiet),
     )

@@ -16,11 +16,13 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from statistics import median, quantiles
 from typing import TextIO
 
@@ -103,6 +105,41 @@ class HandlerCount:
     @property
     def all(self) -> bool:
         return self.count >= self.expected
+
+
+MARKS_VARIABLE = "TSUZUKI_BENCH_MARKS"
+PROCESSES = 2
+
+
+class ProcessCount:
+    """Counts executions in other processes, as bytes of a file that its environment names."""
+
+    def __init__(self, expected: int) -> None:
+        self.expected = expected
+        handle, path = tempfile.mkstemp(prefix="tsuzuki-bench-marks-")
+        os.close(handle)
+        os.environ[MARKS_VARIABLE] = path
+        self._path = Path(path)
+
+    @property
+    def count(self) -> int:
+        return self._path.stat().st_size
+
+    def rate(self, started_at: float) -> Figures:
+        """Wait for all executions. Returns them per second since `started_at`."""
+        while self.count < self.expected:
+            time.sleep(POLL_SECONDS)
+        seconds = time.perf_counter() - started_at
+        assert self.count == self.expected, f"{self.count} runs of {self.expected} jobs"
+        self._path.unlink()
+        return {"per_second": self.expected / seconds}
+
+
+def count_in_process() -> None:
+    """The handler without work of processes. The file is opened each time: a process may have been forked for it."""
+    marks = os.open(os.environ[MARKS_VARIABLE], os.O_WRONLY | os.O_APPEND)
+    os.write(marks, b".")
+    os.close(marks)
 
 
 def drained(done: HandlerCount, started_at: float, stored: Callable[[], bool]) -> Figures:

@@ -1,11 +1,20 @@
 """RQ on Redis. A finished job stays for its time to live, in a registry."""
 
+import multiprocessing
 import time
 
 import redis
-from rq import Queue, SimpleWorker
+from rq import Queue, SimpleWorker, Worker
 
-from bench.engine.peers.protocol import Figures, Measure, Order, answer
+from bench.engine.peers.protocol import (
+    PROCESSES,
+    Figures,
+    Measure,
+    Order,
+    ProcessCount,
+    answer,
+    count_in_process,
+)
 
 
 def nothing() -> None:
@@ -28,5 +37,33 @@ def drain(order: Order) -> Figures:
     return {"per_second": order.jobs / seconds}
 
 
+def count() -> None:
+    count_in_process()
+
+
+def fork_for_each(url: str) -> None:
+    connection = redis.Redis.from_url(url)
+    worker = Worker([Queue("bench", connection=connection)], connection=connection)
+    worker.work(burst=True, logging_level="ERROR")
+
+
+def drain_processes(order: Order) -> Figures:
+    done = ProcessCount(order.jobs)
+    queue = Queue("bench", connection=redis.Redis.from_url(order.url))
+    queue.enqueue_many(
+        [Queue.prepare_data("bench.engine.peers.rq.count") for _ in range(order.jobs)]
+    )
+    started_at = time.perf_counter()
+    for _ in range(PROCESSES):
+        multiprocessing.Process(target=fork_for_each, args=(order.url,)).start()
+    return done.rate(started_at)
+
+
 if __name__ == "__main__":
-    answer("rq", drain=Measure(run=drain, settings="SimpleWorker (no fork), burst"))
+    answer(
+        "rq",
+        drain=Measure(run=drain, settings="SimpleWorker (no fork), burst"),
+        drain_processes=Measure(
+            run=drain_processes, settings=f"{PROCESSES} workers, a fork for each job, burst"
+        ),
+    )

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 
 LIMITS_SECONDS = tuple(2.0**exponent for exponent in range(-6, 18))
 NEVER_STARTED = 0
+DURATIONS_MIN = 10
+"""Percentiles of fewer runs say nothing about how long a job takes."""
 LAST = len(LIMITS_SECONDS) + 1
 """The bucket of all that took longer than the last limit."""
 

@@ -1,9 +1,11 @@
 """What jobs did last, and whether they keep the cadence of their schedule."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from tsuzuki.model.durations import DURATIONS_MIN
 from tsuzuki.model.job import Job
 from tsuzuki.model.schedule import UnreadableSchedule, upcoming
 from tsuzuki.model.states import RunState, Trigger
@@ -33,6 +35,32 @@ class Cadence:
         return self.kept_seconds <= self.declared_seconds * IS_KEPT_SHARE
 
 
+DURATIONS_OF = 20
+"""Durations are told of the newest runs, up to this many, wherever they are told."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Durations:
+    """How long the newest runs took that were started: exact."""
+
+    runs: int
+    p50_seconds: float
+    p95_seconds: float
+
+
+def durations_of(ended: Sequence[RecentRun]) -> Durations | None:
+    """Of the newest of these runs, which are given oldest first; None if too few were started."""
+    newest = ended[-DURATIONS_OF:]
+    seconds = sorted(run.seconds for run in newest if run.seconds is not None)
+    if len(seconds) < DURATIONS_MIN:
+        return None
+
+    def at(share: float) -> float:
+        return seconds[math.ceil(share * len(seconds)) - 1]
+
+    return Durations(runs=len(seconds), p50_seconds=at(0.5), p95_seconds=at(0.95))
+
+
 @dataclass(frozen=True, kw_only=True)
 class JobPast:
     """`ended` are the newest runs that have ended, oldest first; `live` counts those that have not."""
@@ -40,6 +68,10 @@ class JobPast:
     ended: Sequence[RecentRun]
     live: Mapping[RunState, int]
     cadence: Cadence | None
+
+    @property
+    def durations(self) -> Durations | None:
+        return durations_of(self.ended)
 
 
 class JobHistory:

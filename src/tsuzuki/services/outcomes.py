@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tsuzuki.model.durations import percentile
+from tsuzuki.model.durations import DURATIONS_MIN, NEVER_STARTED, percentile
 from tsuzuki.model.states import Outcome
 from tsuzuki.store.rollups import HourCount
 
@@ -30,7 +30,10 @@ class Outcomes:
         self._durations.clear()
 
     def duration(self, share: float) -> float | None:
-        """The seconds that `share` of the started runs did not exceed, to within a factor of two."""
+        """The seconds that `share` of the started runs did not exceed, to within a factor of two; None if fewer than
+        `DURATIONS_MIN` were started."""
         if share not in self._durations:
-            self._durations[share] = percentile(self.buckets, share)
+            started = self.buckets.total() - self.buckets[NEVER_STARTED]
+            is_known = started >= DURATIONS_MIN
+            self._durations[share] = percentile(self.buckets, share) if is_known else None
         return self._durations[share]

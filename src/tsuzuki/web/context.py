@@ -8,7 +8,15 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Depends, Request
 
 from tsuzuki.model.access import Principal
-from tsuzuki.web.paging import Count, Page, PageRequest, SearchedRows, SignedCursors, page_of
+from tsuzuki.web.paging import (
+    Count,
+    Page,
+    PageRequest,
+    SearchedRows,
+    SignedCursors,
+    count_of,
+    page_of,
+)
 from tsuzuki.wiring.application import Application
 
 Row = TypeVar("Row")
@@ -59,6 +67,24 @@ class RequestContext:
             position=position,
             item=item,
             filters=filters,
+        )
+
+    def page_of_rows(
+        self,
+        query: PageRequest,
+        rows: Sequence[Row],
+        *,
+        position: Callable[[Row], str],
+        item: Callable[[Row], Item],
+    ) -> Page[Item]:
+        """The page that `query` asks for of rows that are all in memory, in the order of their positions."""
+        ordered = sorted(rows, key=position)
+
+        def find(after: str | None, limit: int) -> list[Row]:
+            return [row for row in ordered if after is None or position(row) > after][:limit]
+
+        return self.page(
+            query, find=find, position=position, item=item, count=lambda: count_of(len(rows))
         )
 
 

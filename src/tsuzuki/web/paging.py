@@ -9,7 +9,7 @@ move none.
 import base64
 import hashlib
 import hmac
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, NoReturn, TypeVar
 
@@ -156,11 +156,3 @@ def page_of(
         count=found.count,
         stopped_early=next_at is not None and not has_more,
     )
-
-
-def after_position(
-    rows: Iterable[Row], after: str | None, limit: int, position: Callable[[Row], str]
-) -> list[Row]:
-    """A page of rows that are all in memory, in the order of their positions."""
-    ordered = sorted(rows, key=position)
-    return [row for row in ordered if after is None or position(row) > after][:limit]

@@ -284,7 +284,7 @@ def test_closed_and_open_hours_together_are_exact(
     ]
     by_job = RunStatistics(database=database).by_job(hours=5)
     assert by_job["hello"].runs[FAILED] == 2 + 5
-    assert by_job["hello"].duration(0.5) is not None
+    assert by_job["hello"].duration(0.5) is not None, "ten runs were started"
 
 
 @pytest.mark.parametrize("is_counted", [True, False])

@@ -55,6 +55,7 @@ CREATED_WITH = {
     "event_id": 4711,
     "trigger": "time",
     "covers_ticks": 9,
+    "blocked_by": 4711,
     "created_at": raw_statements.MOMENT,
 }
 

@@ -14,7 +14,7 @@ from tsuzuki.web.api.jobs import JobName
 from tsuzuki.web.api.run_models import RunOut
 from tsuzuki.web.api.runs import StartRun, start_run
 from tsuzuki.web.context import Context
-from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, after_position, count_of
+from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, count_of
 from tsuzuki.web.problems import InvalidRequest, PartProblem
 from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.bodies import INTEGER_MAX
@@ -186,12 +186,11 @@ def list_books(context: Context, query: Annotated[BookQuery, Query()]) -> Page[S
 def list_books_cursors(context: Context, query: Annotated[CursorQuery, Query()]) -> Page[CursorOut]:
     """List where each books job continues, by job."""
     found = books_service(context).cursors(query.job)
-    return context.page(
+    return context.page_of_rows(
         query,
-        find=lambda after, limit: after_position(found, after, limit, _cursor_position),
+        found,
         position=_cursor_position,
         item=lambda view: CursorOut.model_validate(view.as_dict()),
-        count=lambda: count_of(len(found)),
     )
 
 

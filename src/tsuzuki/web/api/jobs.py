@@ -17,7 +17,7 @@ from tsuzuki.services.jobs import JobView, SyncState
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.explanations import JobExplanation, explanation_out
 from tsuzuki.web.context import Context
-from tsuzuki.web.paging import Page, PageRequest, after_position, count_of
+from tsuzuki.web.paging import Page, PageRequest
 from tsuzuki.web.preconditions import etag, matched_version, required_version
 from tsuzuki.web.problems import InvalidRequest, PartProblem
 from tsuzuki.web.route import api_router, problem_responses
@@ -153,12 +153,11 @@ def definition_of_the_request(
 def list_jobs(context: Context, query: Annotated[JobQuery, Query()]) -> Page[JobOut]:
     """List the jobs of the file and of the database, by name."""
     wanted = [view for view in context.application.jobs.find() if is_wanted(view, query)]
-    return context.page(
+    return context.page_of_rows(
         query,
-        find=lambda after, limit: after_position(wanted, after, limit, _name),
+        wanted,
         position=_name,
         item=lambda view: job_out(context, view),
-        count=lambda: count_of(len(wanted)),
     )
 
 

@@ -24,7 +24,7 @@ JobFilter = Annotated[str | None, Query(max_length=200, description="Of this job
 
 class OutcomesOut(Model):
     """How many runs ended with each outcome, and how long those took that were started, to within a factor of two
-    (null: none was started)."""
+    (null: fewer than ten were started)."""
 
     runs: dict[Outcome, int] = Field(examples=[{"succeeded": 118, "failed": 2, "skipped": 4}])
     p50_seconds: float | None

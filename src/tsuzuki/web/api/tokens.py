@@ -17,7 +17,7 @@ from tsuzuki.web.answers import Model, Moment, Number
 from tsuzuki.web.api.names import GivenName
 from tsuzuki.web.context import Context
 from tsuzuki.web.idempotency import NOT_KEPT
-from tsuzuki.web.paging import Page, PageRequest, after_position, count_of
+from tsuzuki.web.paging import Page, PageRequest
 from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import authenticated, requires
 
@@ -81,12 +81,11 @@ def token_out(view: TokenView) -> TokenOut:
 def list_tokens(context: Context, query: Annotated[TokenQuery, Query()]) -> Page[TokenOut]:
     """List tokens by name: one's own, or all for a caller that manages access."""
     views = context.application.tokens.find(by=context.principal, with_revoked=query.revoked)
-    return context.page(
+    return context.page_of_rows(
         query,
-        find=lambda after, limit: after_position(views, after, limit, _position),
+        views,
         position=_position,
         item=token_out,
-        count=lambda: count_of(len(views)),
     )
 
 

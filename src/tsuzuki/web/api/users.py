@@ -10,7 +10,7 @@ from tsuzuki.web.answers import Flag, Model, Moment
 from tsuzuki.web.api.names import GivenName, NewPassword, Password, UserName
 from tsuzuki.web.context import Context
 from tsuzuki.web.idempotency import NOT_KEPT
-from tsuzuki.web.paging import Page, PageQuery, after_position, count_of
+from tsuzuki.web.paging import Page, PageQuery
 from tsuzuki.web.problems import InvalidRequest, PartProblem
 from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import requires
@@ -63,12 +63,11 @@ def _name(view: UserView) -> str:
 def list_users(context: Context, query: PageQuery) -> Page[UserOut]:
     """List users by name: all for a caller that manages access, else the caller."""
     views = context.application.users.find(by=context.principal)
-    return context.page(
+    return context.page_of_rows(
         query,
-        find=lambda after, limit: after_position(views, after, limit, _name),
+        views,
         position=_name,
         item=user_out,
-        count=lambda: count_of(len(views)),
     )
 
 

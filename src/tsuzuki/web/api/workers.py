@@ -1,7 +1,7 @@
 """`/workers` and `/leader`: which there are, and orders to them."""
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Path, Query
 from pydantic import Field
@@ -11,7 +11,7 @@ from tsuzuki.model.worker import DetachReason, WorkerState
 from tsuzuki.services.workers import WorkerView
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.context import Context
-from tsuzuki.web.paging import Page, PageRequest, after_position
+from tsuzuki.web.paging import Page, PageRequest
 from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import requires
 
@@ -81,14 +81,12 @@ def _get(context: Context, worker_id: str) -> WorkerOut:
 def list_workers(context: Context, query: Annotated[WorkerQuery, Query()]) -> Page[WorkerOut]:
     """List workers by id: what they hold, and when they were last heard."""
 
-    def find(after: Any, limit: int) -> list[WorkerView]:
-        views = context.application.workers.workers(with_gone=query.gone)
-        return after_position(views, after, limit, position)
+    views = context.application.workers.workers(with_gone=query.gone)
+    return context.page_of_rows(query, views, position=_id, item=worker_out)
 
-    def position(view: WorkerView) -> str:
-        return view.worker.id
 
-    return context.page(query, find=find, position=position, item=worker_out)
+def _id(view: WorkerView) -> str:
+    return view.worker.id
 
 
 @router.post(

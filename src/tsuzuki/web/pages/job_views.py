@@ -1,8 +1,5 @@
 """What the pages of jobs show of the past of a job: its newest runs, counts, durations and cadence."""
 
-import math
-from collections.abc import Sequence
-
 from tsuzuki.model.states import Outcome, Reason, RunState, Trigger
 from tsuzuki.services.job_history import Cadence, JobPast, RecentRun
 from tsuzuki.services.statistics import Outcomes
@@ -34,12 +31,13 @@ class CadenceOut(Model):
 
 class JobPastOut(Model):
     """`recent` are the newest runs, oldest first; `live` counts unfinished runs by state, `ended` those of the window
-    by outcome. Percentiles of the window are off by no more than a factor of two."""
+    by outcome. Percentiles are exact, of the newest `duration_runs` runs; null if these are too few."""
 
     recent: list[RecentRunOut]
     longest_seconds: float
     live: dict[RunState, int]
     ended: dict[Outcome, int]
+    duration_runs: int
     p50_seconds: float | None
     p95_seconds: float | None
     cadence: CadenceOut | None
@@ -47,13 +45,15 @@ class JobPastOut(Model):
 
 def past_out(past: JobPast, outcomes: Outcomes) -> JobPastOut:
     recent = [_recent_out(run) for run in past.ended]
+    durations = past.durations
     return JobPastOut(
         recent=recent,
         longest_seconds=max((run.seconds or 0.0 for run in recent), default=0.0),
         live=dict(past.live),
         ended=dict(sorted(outcomes.runs.items())),
-        p50_seconds=outcomes.duration(0.5),
-        p95_seconds=outcomes.duration(0.95),
+        duration_runs=durations.runs if durations else 0,
+        p50_seconds=durations.p50_seconds if durations else None,
+        p95_seconds=durations.p95_seconds if durations else None,
         cadence=_cadence_out(past.cadence) if past.cadence else None,
     )
 
@@ -78,9 +78,3 @@ def _recent_out(run: RecentRun) -> RecentRunOut:
         seconds=run.seconds,
         covers_ticks=run.covers_ticks,
     )
-
-
-def exact_percentile(seconds: Sequence[float], share: float) -> float | None:
-    """The value that `share` of these did not exceed; None of none."""
-    ordered = sorted(seconds)
-    return ordered[max(math.ceil(share * len(ordered)) - 1, 0)] if ordered else None

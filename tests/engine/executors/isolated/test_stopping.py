@@ -10,70 +10,16 @@ import pytest
 
 from support.executions import eventually, watching
 from support.isolated_calls import GRACE_SECONDS, IsolatedExecutions
+from support.stubborn import STUBBORN, descendants, stubborn_module
 from tsuzuki.engine.executors.isolated.executor import IsolatedExecutor
 from tsuzuki.engine.outcome import Failed, StopCause, Stopped, Succeeded
 from tsuzuki.model.states import Reason
 
 Write = Callable[..., None]
 
-STUBBORN = {
-    "endless loop": "while True: pass",
-    "holds the GIL": "sum(itertools.repeat(1))",
-    "ignores SIGTERM": "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)",
-    "swallows everything": """
-        while True:
-            try: run.wait(600); time.sleep(600)
-            except BaseException: pass""",
-    "waits for a program": "subprocess.run(['sleep', '600'])",
-    "leaves daemons": """
-        subprocess.Popen(['sh', '-c', 'setsid sleep 600 & setsid sh -c "sleep 600 & sleep 600" &'])
-        time.sleep(600)""",
-    "forks": """
-        for _ in range(5):
-            if os.fork() == 0:
-                signal.signal(signal.SIGTERM, signal.SIG_IGN)
-                os.setsid()
-                time.sleep(600)
-        time.sleep(600)""",
-    "closes its descriptors": "os.closerange(0, 15); time.sleep(600)",
-}
-
-
-def module_of(body: str) -> str:
-    indented = "\n".join(f"    {line}" for line in body.strip().splitlines())
-    return (
-        "import itertools, os, signal, subprocess, time\n"
-        "def stubborn(run):\n"
-        "    run.log(str(os.getpid()))\n"
-        "    run.log(str(os.getppid()))\n"
-        f"{indented}\n"
-        "def neighbour(run):\n"
-        "    run.log('up')\n"
-        "    return run.wait(0.5)\n"
-    )
-
 
 def write_stubborn(write: Write, name: str) -> None:
-    lines = STUBBORN[name].strip("\n").splitlines()
-    margin = min(len(line) - len(line.lstrip()) for line in lines)
-    write(module_of("\n".join(line[margin:] for line in lines)))
-
-
-def descendants(supervisor: int) -> set[int]:
-    """Of a process, at any depth."""
-    parents = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
-            except OSError:
-                continue
-            if fields[0] != b"Z":
-                parents[int(folder.name)] = int(fields[1])
-    found = {supervisor}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - {supervisor}
+    write(stubborn_module(name))
 
 
 @pytest.mark.parametrize("name", STUBBORN)

@@ -6,6 +6,7 @@ build.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -100,7 +101,15 @@ class LanguageServers:
     def _asked(self, parsed: ParsedFile, command: ServerCommand, content: bytes) -> ParsedFile:
         server = self._servers.get(command.language)
         if server is None:
-            server = _Server(command, self._root, self._limits, self._clock, self._tick)
+            connect = partial(
+                LspClient,
+                command,
+                root=self._root,
+                limits=self._limits,
+                clock=self._clock,
+                tick=self._tick,
+            )
+            server = _Server(command, connect, starts_max=self._limits.restarts_max + 1)
             self._servers[command.language] = server
         text = shown_text(content)
         document = OpenDocument(
@@ -120,18 +129,11 @@ class _Server:
     """The server of one language, started again when it failed."""
 
     def __init__(
-        self,
-        command: ServerCommand,
-        root: Path,
-        limits: LspLimits,
-        clock: Clock,
-        tick: Callable[[], None],
+        self, command: ServerCommand, connect: Callable[[], LspClient], *, starts_max: int
     ) -> None:
         self._command = command
-        self._root = root
-        self._limits = limits
-        self._clock = clock
-        self._tick = tick
+        self._connect = connect
+        self._starts_max = starts_max
         self._client: LspClient | None = None
         self._starts = 0
         self._last_problem = ""
@@ -147,20 +149,14 @@ class _Server:
             raise
 
     def _start(self) -> LspClient:
-        if self._starts > self._limits.restarts_max:
+        if self._starts >= self._starts_max:
             raise ServerFailed(
                 f"given up after {self._starts} starts, the file was not asked for;"
                 f" the last time {self._last_problem}"
             )
         self._starts += 1
         try:
-            client = self._client = LspClient(
-                self._command,
-                root=self._root,
-                limits=self._limits,
-                clock=self._clock,
-                tick=self._tick,
-            )
+            client = self._client = self._connect()
             client.start()
         except ServerFailed as problem:
             if self._starts > 1:

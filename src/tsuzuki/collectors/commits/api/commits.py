@@ -16,7 +16,7 @@ from tsuzuki.collectors.commits.service.commits import ProjectView, TargetView
 from tsuzuki.model.access import Right
 from tsuzuki.web.answers import Model
 from tsuzuki.web.context import Context
-from tsuzuki.web.paging import Page, PageQuery, after_position, count_of
+from tsuzuki.web.paging import Page, PageQuery, count_of
 from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import requires
 
@@ -182,12 +182,11 @@ def details_out(context: Context, view: CollectionView) -> CollectionDetails:
 def list_projects(context: Context, query: PageQuery) -> Page[ProjectOut]:
     """List the projects that are known, by number."""
     found = commits_service(context).commits.projects()
-    return context.page(
+    return context.page_of_rows(
         query,
-        find=lambda after, limit: after_position(found, after, limit, _project_position),
+        found,
         position=_project_position,
         item=lambda view: project_out(context, view),
-        count=lambda: count_of(len(found)),
     )
 
 
@@ -214,12 +213,11 @@ def _project_position(view: ProjectView) -> str:
 def list_targets(context: Context, query: PageQuery) -> Page[TargetOut]:
     """List the branches that are followed, and how far each is collected."""
     found = commits_service(context).commits.targets()
-    return context.page(
+    return context.page_of_rows(
         query,
-        find=lambda after, limit: after_position(found, after, limit, _target_position),
+        found,
         position=_target_position,
         item=lambda view: target_out(context, view),
-        count=lambda: count_of(len(found)),
     )
 
 

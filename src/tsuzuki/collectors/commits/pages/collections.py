@@ -14,7 +14,7 @@ from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.paging import Count, PageRequest, after_position, count_of
+from tsuzuki.web.paging import Count, PageRequest, count_of
 
 screen = Screen()
 
@@ -86,9 +86,9 @@ def collection_page(
     view = collections.show(collection_id)
     progress = collections.progress(view.summary.collection_id)
     shown = [one for one in view.results if query.status in (None, one.status)]
-    page = context.page(
+    page = context.page_of_rows(
         query,
-        find=lambda after, limit: after_position(shown, after, limit, _position),
+        shown,
         position=_position,
         item=lambda result: _result_row(context, result),
     )

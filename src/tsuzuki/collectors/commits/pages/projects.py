@@ -17,7 +17,7 @@ from tsuzuki.web.answers import Model
 from tsuzuki.web.pages.context import Page
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.paging import Count, PageRequest, after_position, count_of
+from tsuzuki.web.paging import Count, PageRequest
 
 screen = Screen()
 
@@ -50,14 +50,13 @@ def projects_page(context: Page, query: Annotated[ProjectsQuery, Query()]) -> Pr
     followed = service.count_targets_by_project()
     words = (query.search or "").casefold()
     found = [view for view in service.projects() if words in view.project.path.casefold()]
-    page = context.page(
+    page = context.page_of_rows(
         query.model_copy(update={"count": True}),
-        find=lambda after, limit: after_position(found, after, limit, _position),
+        found,
         position=_position,
         item=lambda view: ProjectRow(
             **project_out(context, view).model_dump(), targets=followed[view.project.project_id]
         ),
-        count=lambda: count_of(len(found)),
     )
     return ProjectsView(
         projects=page.items,

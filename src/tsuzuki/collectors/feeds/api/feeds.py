@@ -15,7 +15,7 @@ from tsuzuki.web.api.jobs import JobName, definition_of_the_request
 from tsuzuki.web.api.run_models import RunOut
 from tsuzuki.web.api.runs import StartRun, start_run
 from tsuzuki.web.context import Context
-from tsuzuki.web.paging import Page, PageRequest, after_position, count_of
+from tsuzuki.web.paging import Page, PageRequest
 from tsuzuki.web.route import api_router, problem_responses
 from tsuzuki.web.security.rights import requires
 
@@ -128,12 +128,11 @@ def feed_out(context: Context, view: FeedView) -> FeedOut:
 def list_feeds(context: Context, query: Annotated[FeedQuery, Query()]) -> Page[FeedOut]:
     """List the feeds of the jobs, and those that no job has any more, by job and name."""
     found = feeds_service(context).definitions.find(query.job, counted=True)
-    return context.page(
+    return context.page_of_rows(
         query,
-        find=lambda after, limit: after_position(found, after, limit, _label),
+        found,
         position=_label,
         item=lambda view: feed_out(context, view),
-        count=lambda: count_of(len(found)),
     )
 
 

@@ -47,23 +47,30 @@ class AccountStopped(SourceRefused):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PostLimits:
-    """How long a post may be; None: as long as it likes."""
-
-    characters_max: int | None = None
-    characters_per_url: int | None = None
-    """What a link counts, however long; None: what it has."""
+class _Stored:
+    """Is kept as JSON."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
-        return cls(**_known(cls, stored))
+        """From what is known to this version: another one may have stored more."""
+        names = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in stored.items() if name in names})
 
 
 @dataclass(frozen=True, kw_only=True)
-class PostBody:
+class PostLimits(_Stored):
+    """How long a post may be; None: as long as it likes."""
+
+    characters_max: int | None = None
+    characters_per_url: int | None = None
+    """What a link counts, however long; None: what it has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostBody(_Stored):
     """A post as it is sent, fixed when it is intended."""
 
     text: str
@@ -79,13 +86,6 @@ class PostBody:
     summary: str = ""
     target_id: str | None = None
     """Of an edit or a reply: the post it belongs to, as the receiver knows it."""
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
-        return cls(**_known(cls, stored))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,9 +143,3 @@ class Channel(Protocol):
 
     def close(self) -> None:
         """Close its connections."""
-
-
-def _known(kind: type, stored: Mapping[str, Any]) -> dict[str, Any]:
-    """What this version knows: another one may have stored more."""
-    names = {field.name for field in fields(kind)}
-    return {name: value for name, value in stored.items() if name in names}

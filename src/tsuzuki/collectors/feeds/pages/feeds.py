@@ -28,7 +28,6 @@ from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.links import path_part
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.paging import after_position
 from tsuzuki.web.problems import Problem
 
 screen = Screen()
@@ -70,9 +69,9 @@ class FeedsView(Model):
 def feeds_page(context: Page, query: Annotated[FeedsQuery, Query()]) -> FeedsView:
     found, problem = _find(context, query.job)
     wanted = [view for view in found if not query.health or view.health.state in query.health]
-    page = context.page(
+    page = context.page_of_rows(
         query,
-        find=lambda after, limit: after_position(wanted, after, limit, _label),
+        wanted,
         position=_label,
         item=lambda view: feed_out(context, view),
     )

@@ -4,10 +4,11 @@ from datetime import datetime
 
 from sqlalchemy import BigInteger, Connection, bindparam, null, true, update
 
-from tsuzuki.collectors.feeds.items.item import ItemState, requeued
+from tsuzuki.collectors.feeds.items.item import requeued
+from tsuzuki.collectors.feeds.queries.item_moves import write_state
 from tsuzuki.collectors.feeds.queries.items import StoredItem
 from tsuzuki.collectors.feeds.queries.unsettled_posts import is_looked_for
-from tsuzuki.collectors.feeds.tables import WaitingState, items, waiting_items
+from tsuzuki.collectors.feeds.tables import WaitingState, waiting_items
 from tsuzuki.store.sql.prepared import execute, parameters_for
 
 _ITEM = bindparam("that_item", type_=BigInteger())
@@ -24,15 +25,6 @@ _END_BACKOFF = (
         ~is_looked_for(waiting_items.c.item_id),
     )
     .values(state=WaitingState.READY.value, not_before=null(), drawn_by_run=null())
-)
-_REQUEUE = (
-    update(items)
-    .where(
-        items.c.id == _ITEM,
-        items.c.status == bindparam("old_status"),
-        items.c.retry_count == bindparam("old_retry_count"),
-    )
-    .values(**parameters_for(items, "status", "reason", "retry_count", "last_checked_at"))
 )
 # The change of its status has made it wait.
 _WAIT_AGAIN = (
@@ -57,19 +49,9 @@ def requeue(
 ) -> bool:
     """Have a processed item worked on again; its post is held no more if that `is_approved`. False if it has changed
     since it was read. Raises `Conflict` if it was posted."""
-    after: ItemState = requeued(item.state)
-    checked_at = max(now, item.last_checked_at)
-    values = {
-        "that_item": item.id,
-        "old_status": int(item.state.status),
-        "old_retry_count": item.state.retry_count,
-        "status": int(after.status),
-        "reason": None,
-        "retry_count": after.retry_count,
-        "last_checked_at": checked_at,
-    }
-    if execute(connection, _REQUEUE, values).rowcount != 1:
+    written = write_state(connection, item, requeued(item.state), now)
+    if written is None:
         return False
-    waits = {"that_item": item.id, "order_at": checked_at, "is_approved": is_approved}
+    waits = {"that_item": item.id, "order_at": written.last_checked_at, "is_approved": is_approved}
     execute(connection, _WAIT_AGAIN, waits)
     return True

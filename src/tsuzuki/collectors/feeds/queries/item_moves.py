@@ -92,7 +92,7 @@ def move_to_pending(
     """It is worth a post. The run keeps it."""
     after = screened_valuable(item.state)
     _change_waiting(connection, _BECOME_PENDING, item, run_id, order_at=item.published_at)
-    return _write_state(connection, item, after, now)
+    return _write_held_state(connection, item, after, now)
 
 
 def defer(
@@ -109,7 +109,7 @@ def defer(
     after = deferred(item.state, reason, retry_limit)
     if after.status is ItemStatus.PROCESSED:
         return _process(connection, item, after, run_id, now)
-    moved = _write_state(connection, item, after, now)
+    moved = _write_held_state(connection, item, after, now)
     _change_waiting(
         connection,
         _ENTER_BACKOFF,
@@ -136,7 +136,7 @@ def finish_found(connection: Connection, item_id: int, *, run_id: int, now: date
         raise AssertionError("an item is never deleted")
     if is_waiting.rowcount != 1:
         if item.state.reason is ItemReason.RETRY_LIMIT_EXCEEDED:
-            _write_state(connection, item, found_posted(item.state), now)
+            _write_held_state(connection, item, found_posted(item.state), now)
         return
     if item.state.status is not ItemStatus.PENDING:
         item = move_to_pending(connection, item, run_id=run_id, now=now)
@@ -158,7 +158,7 @@ def _process(
 ) -> StoredItem:
     _change_waiting(connection, _STOP_WAITING, item, run_id)
     execute(connection, _DROP_PAGE, {"that_item": item.id})
-    return _write_state(connection, item, after, now)
+    return _write_held_state(connection, item, after, now)
 
 
 def _change_waiting(
@@ -169,9 +169,10 @@ def _change_waiting(
     )
 
 
-def _write_state(
+def write_state(
     connection: Connection, item: StoredItem, after: ItemState, now: datetime
-) -> StoredItem:
+) -> StoredItem | None:
+    """The item after the change of its state; None if it has changed since it was read."""
     checked_at = max(now, item.last_checked_at)  # a clock may have been put back
     values = {
         "that_item": item.id,
@@ -182,8 +183,18 @@ def _write_state(
         "retry_count": after.retry_count,
         "last_checked_at": checked_at,
     }
-    _require_one(execute(connection, _WRITE_STATE, values), item)
+    if execute(connection, _WRITE_STATE, values).rowcount != 1:
+        return None
     return replace(item, state=after, last_checked_at=checked_at)
+
+
+def _write_held_state(
+    connection: Connection, item: StoredItem, after: ItemState, now: datetime
+) -> StoredItem:
+    written = write_state(connection, item, after, now)
+    if written is None:
+        raise NotHeld(f"item {item.id} is not held by this run")
+    return written
 
 
 def _require_one(rows: ResultRows, item: StoredItem) -> None:

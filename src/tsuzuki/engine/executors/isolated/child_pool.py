@@ -26,12 +26,11 @@ RESIDENT_BYTES_MAX = 256 * 1024 * 1024
 UNUSED_SECONDS_MAX = 60.0
 """A child that was idle all this time is let go."""
 
-_PROGRAM = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])["path"]
-from tsuzuki.engine.executors.isolated.child.main import main
-main()
-"""
+_PROGRAM = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1])['path']; "
+    "from tsuzuki.engine.executors.isolated.child.main import main; main()"
+)
+"""On one line, because lists of processes show it."""
 
 
 class ChildPool:

@@ -14,7 +14,7 @@ from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.explanations import JobExplanation
 from tsuzuki.web.api.jobs import JobName, JobOut, explain_job, job_out
 from tsuzuki.web.pages.context import Page, PageContext
-from tsuzuki.web.pages.job_views import JobPastOut, RecentRunOut, exact_percentile, past_out
+from tsuzuki.web.pages.job_views import JobPastOut, past_out
 from tsuzuki.web.pages.route import Screen
 
 screen = Screen()
@@ -36,10 +36,12 @@ class DayOut(Model):
 
 
 class DurationsOut(Model):
-    """Of the runs that are drawn: exact."""
+    """Of the runs that are drawn, the longest; percentiles are exact, of the newest `runs`, and null if these are too
+    few."""
 
-    p50_seconds: float
-    p95_seconds: float
+    runs: int
+    p50_seconds: float | None
+    p95_seconds: float | None
     longest_seconds: float
 
 
@@ -88,7 +90,7 @@ def job_page(context: Page, name: JobName) -> JobPageView:
         place=str(place) if place else None,
         next_times=_next_times(context, view),
         past=past,
-        durations=_durations(past.recent if past else []),
+        durations=_durations(past) if past else None,
         days=_days(context, view),
         explanation=explain_job(context, name),
         definition=definition_text(context.mask(jobs.body(name))),
@@ -117,12 +119,16 @@ def _next_times(context: PageContext, view: JobView) -> list[Moment]:
         return []
 
 
-def _durations(recent: list[RecentRunOut]) -> DurationsOut | None:
-    seconds = [run.seconds for run in recent if run.seconds is not None]
-    middle, high = exact_percentile(seconds, 0.5), exact_percentile(seconds, 0.95)
-    if middle is None or high is None:
+def _durations(past: JobPastOut) -> DurationsOut | None:
+    """None if no run was started."""
+    if all(run.seconds is None for run in past.recent):
         return None
-    return DurationsOut(p50_seconds=middle, p95_seconds=high, longest_seconds=max(seconds))
+    return DurationsOut(
+        runs=past.duration_runs,
+        p50_seconds=past.p50_seconds,
+        p95_seconds=past.p95_seconds,
+        longest_seconds=past.longest_seconds,
+    )
 
 
 def _days(context: PageContext, view: JobView) -> list[DayOut]:

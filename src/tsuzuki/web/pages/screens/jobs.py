@@ -15,7 +15,7 @@ from tsuzuki.web.api.jobs import JobOut, JobQuery, is_wanted, job_out
 from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.job_views import JobPastOut, past_out
 from tsuzuki.web.pages.route import Screen
-from tsuzuki.web.paging import LIMIT_MAX, Count, after_position, count_of
+from tsuzuki.web.paging import LIMIT_MAX, Count
 
 screen = Screen()
 
@@ -72,12 +72,11 @@ def jobs_page(context: Page, query: Annotated[JobsQuery, Query()]) -> JobsView:
     matching = [view for view in context.application.jobs.find() if is_wanted(view, either)]
     wanted = [view for view in matching if is_wanted(view, query)]
     position = _by_next if query.sort is JobsSort.NEXT else _by_name
-    page = context.page(
+    page = context.page_of_rows(
         query.model_copy(update={"count": True}),
-        find=lambda after, limit: after_position(wanted, after, limit, position),
+        wanted,
         position=position,
         item=lambda view: view,
-        count=lambda: count_of(len(wanted)),
     )
     on = sum(view.spec.enabled for view in matching)
     return JobsView(

@@ -16,7 +16,6 @@ from tsuzuki.web.pages.context import Page
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.route import Screen
 from tsuzuki.web.pages.words import Word
-from tsuzuki.web.paging import after_position
 from tsuzuki.web.security.bodies import INTEGER_MAX
 
 screen = Screen()
@@ -83,9 +82,9 @@ def workers_page(context: Page, query: Annotated[WorkerQuery, Query()]) -> Worke
     workers = context.application.workers
     status = workers.status()
     shown = workers.workers(with_gone=True) if query.gone else status.workers
-    page = context.page(
+    page = context.page_of_rows(
         query,
-        find=lambda after, limit: after_position(shown, after, limit, _position),
+        shown,
         position=_position,
         item=lambda view: _row(status, view),
     )

@@ -1,9 +1,9 @@
-"""The reasons of runs that ended with their process: crashed, or over their limit of memory."""
+"""The schema of the engine, in the scripts beside this file."""
 
 from tsuzuki.store.schema.sql_scripts import run_scripts
 
-revision = "0003"
-down_revision = "0002"
+revision = "0002"
+down_revision = None
 
 
 def upgrade() -> None:
