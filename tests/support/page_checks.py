@@ -22,7 +22,7 @@ WAIT_MS = 60_000
 ENGLISH_WORDS = frozenset(
     "Tsuzuki CLI curl JSON UTC API MCP Ctrl Enter URL SSE RSS CSV SVG HTML HTTP LSP SQLite PostgreSQL Redis GitLab "
     "Google Books Mastodon Gemini English setup git ID IDs ISBN Atom Feed Standard Webhooks Webhook SIGTERM SIGKILL "
-    "tsuzuki yaml type verify backfill ci backup Hub Signature Gitlab Token".split()
+    "MiB KiB GiB tsuzuki yaml type verify backfill ci backup Hub Signature Gitlab Token".split()
 )
 """Names and terms that Japanese pages have as they are."""
 
