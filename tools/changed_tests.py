@@ -16,7 +16,7 @@ EVERYTHING = frozenset({"pyproject.toml", "requirements/dev.txt"})
 """Every test depends on these."""
 
 MODULES_MAX = 120
-"""More would not end in three minutes, and collecting them takes time too."""
+"""Maximum number of modules; more would not finish in three minutes, including collection."""
 
 
 def main(words: Sequence[str]) -> None:

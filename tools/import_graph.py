@@ -11,10 +11,10 @@ FOLDERS = {"src": "", "tests": "", "bench": "bench", "tools": "tools"}
 """Folders of Python files, and the package that each of them is."""
 
 PLACE = re.compile(r"[a-z_]\w*(?:\.\w+)+(?::\w+)?")
-"""Of a module in a string, such as `tsuzuki.cli.run:command`."""
+"""Import string of a module, such as `tsuzuki.cli.run:command`."""
 
 Users = Mapping[Path, frozenset[Path]]
-"""Of a file, the files that use it."""
+"""Files that use each file."""
 
 
 def users_of_files(root: Path = ROOT) -> Users:

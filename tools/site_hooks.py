@@ -20,7 +20,7 @@ SECTIONS = {
     "Discussion": "discussion",
     "Decisions": "decisions",
 }
-"""By title: the folders of `docs/`."""
+"""Folders of `docs/` by section title."""
 
 OUTSIDE = {
     path.relative_to(ROOT).as_posix(): f"project/{name}"

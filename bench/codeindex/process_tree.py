@@ -11,7 +11,7 @@ PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 
 def run_and_sum(command: Sequence[str]) -> tuple[str, int]:
-    """What a command printed, and its peak in MB: what its processes have for themselves, and what they share with
+    """Output of a command and its peak memory in MB: private memory of its processes, plus memory they share with
     other files once."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     peak_kb = 0

@@ -38,7 +38,7 @@ from tsuzuki.model.clock import ManualClock
 
 SEED = 15
 SYMBOLS = 30
-"""Of each kind, how many that are referred to are compared."""
+"""Number of referenced definitions compared per kind."""
 
 MENTIONS = (1, 150)
 """In how many files their names are."""
@@ -144,7 +144,7 @@ def _place(one: Symbol | ReferenceLine) -> Place:
 
 
 def _name_place(symbol: Symbol, places: Iterable[Place], line: Callable[..., str]) -> Place:
-    """Where the name of a definition stands: the index has the start of one whose annotations are on lines before."""
+    """Position of a definition's name; the index has its start, which may be an annotation on an earlier line."""
     start = _place(symbol)
     if line(symbol.path, symbol.line).startswith(symbol.name, symbol.column):
         return start

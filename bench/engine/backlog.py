@@ -28,7 +28,7 @@ SUBMITTED_AT_ONCE = 10_000
 
 
 class Blocked(StrEnum):
-    """What the backlog waits for."""
+    """Reason why the backlog is blocked."""
 
     NOTHING = "nothing"
     KEY = "key"

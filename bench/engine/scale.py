@@ -36,7 +36,7 @@ SETTLE_SECONDS = 10.0
 
 IDLE_SECONDS = 5.0
 DENSE = 100
-"""From so many workers on one machine on, heartbeats and polls are rarer, as an operator would set them."""
+"""Number of workers on one machine from which heartbeats and polls are rarer, as an operator would configure them."""
 
 DENSE_SETTINGS = {
     "worker_ttl_seconds": 120.0,
@@ -50,7 +50,7 @@ COUNTS = {
     "unfinished": "SELECT count(*) FROM tsuzuki_job_runs WHERE finished_at IS NULL",
     "transactions": "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()",
 }
-"""What is asked of PostgreSQL, by the name of the figure."""
+"""PostgreSQL queries by name of the figure."""
 
 
 async def nothing() -> None:

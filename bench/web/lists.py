@@ -43,8 +43,8 @@ def _path_of(client: Client, one: Asked) -> str:
 
 
 def _figures(taken: list[float]) -> dict[str, Any]:
-    """The longest stands beside: mostly the first, in which a process reads what it keeps. A percentile that reaches
-    beyond what was measured would be no more than that."""
+    """Figures of a read: median, p95 and maximum. The maximum is usually the first request, which fills the caches.
+    Percentiles never exceed it."""
     inclusive = statistics.quantiles(taken, n=20, method="inclusive") if len(taken) > 1 else taken
     p95 = inclusive[-1]
     return {

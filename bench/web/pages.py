@@ -53,7 +53,7 @@ def addresses() -> list[str]:
 
 
 def measure(url: str, *, rounds: int) -> dict[str, dict[str, Any]]:
-    """By page: milliseconds of the answer, of processor time of server and database, and what a first visit loads.
+    """Per page: response time, processor time of server and database in milliseconds, and bytes of a first visit.
     Templates are compiled before. A page that asks for something first is left out."""
     with server(url) as port:
         process = listening(port)
@@ -73,7 +73,7 @@ def timed_page(
     *,
     bound_ms: float = BOUND_MS,
 ) -> dict[str, Any]:
-    """How long a page takes by the clock, and of processor time. The machine may be busy with other work, so the
+    """Elapsed and processor time of a page. The machine may be busy with other work, so the
     bound is one of processor time."""
     _get(connection, path)  # templates are compiled when they are first used
     clock: list[float] = []

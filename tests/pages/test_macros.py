@@ -92,4 +92,4 @@ def test_progress_has_a_bar_its_rate_and_what_is_left(chromium: Browser, served:
         bar = row.get_by_role("progressbar").bounding_box()
         assert bar is not None
         assert bar["width"] > 300
-        assert row.inner_text().split() == "71 / 900 7.1 per s · about 1 min 57 s left".split()
+        assert row.inner_text().split() == "71 / 900 7.1/s · about 1 min 57 s left".split()

@@ -169,7 +169,7 @@ def test_a_bulk_action_keeps_its_frozen_filter(person: Visitor, site: Served) ->
     page.get_by_role("button", name=f"Cancel {matched} runs").click()
     expect(page.locator("#flash")).to_contain_text("started")
     page.get_by_role("button", name="Stop").click()
-    expect(page.locator("#flash")).to_contain_text("goes no further")
+    expect(page.locator("#flash")).to_contain_text("stopped")
 
 
 def test_what_comes_from_outside_does_no_harm(person: Visitor) -> None:

@@ -66,7 +66,7 @@ class RecordingRunIO:
 
 
 class Collecting:
-    """A database with the tables of commits, a workspace, and collections in it one after the other."""
+    """A workspace and database for commits, in which collections run one after another."""
 
     _numbers = itertools.count(1000)
 

@@ -21,7 +21,7 @@ Accepted = list[tuple[int, int]]
 def move_at_random_in_process(
     url: str, term: Term, workers: Sequence[str], ids: Sequence[int], rounds: int, seed: int
 ) -> Accepted:
-    """All processes make as many rounds as the others at any time, however the system schedules them."""
+    """Make random moves in lockstep: all processes do the same number of rounds, however they are scheduled."""
     database = open_database(url, clock=SystemClock())
     random = Random(seed)
     accepted: Accepted = []

@@ -21,7 +21,7 @@ LIBRARIES = "usr/lib/x86_64-linux-gnu"
 class DebianProgram(NamedTuple):
     path: Path
     environ: Mapping[str, str]
-    """With the libraries that were unpacked beside it."""
+    """Environment with the libraries unpacked next to the program."""
 
 
 def debian_program(path: str, *packages: str) -> DebianProgram:

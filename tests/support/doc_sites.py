@@ -23,10 +23,10 @@ PORTS = {
     "8934": "SANDBOX_OPENAI_URL",
     "8935": "SANDBOX_MASTODON_URL",
 }
-"""The ports that the guides name, with the variable that tells the address here."""
+"""Ports named in the guides, with the variable that has the actual address."""
 
 START_SECONDS = 120.0
-"""What a process may take to start on a machine with much else to do."""
+"""Startup timeout of a process on a busy machine."""
 
 FREE_PORTS = [
     word
@@ -266,4 +266,4 @@ PREPARED: dict[str, Callable[[DocSite, Shell], None]] = {
     "docs/ops/collect.md": with_a_mail_not_settled,
     "examples/press-releases/README.md": with_example,
 }
-"""What a document needs before its first block; a new workspace unless it is named here."""
+"""Preparation of each document before its first block (default: a new workspace)."""

@@ -84,20 +84,20 @@ def blocks_of(document: Path) -> list[Block]:
 
 @dataclass(kw_only=True)
 class Shell:
-    """Executes command lines one after the other. `values` are texts of a document that stand for others here, such
+    """Executes command lines one after another. `values` maps texts of a document to their replacements here, such
     as an address or an id."""
 
     cwd: Path
     environ: dict[str, str]
     values: dict[str, str] = field(default_factory=dict)
     lookups: dict[str, Callable[["Shell"], str]] = field(default_factory=dict)
-    """The same for what is known only when it is needed for the first time."""
+    """Replacements like `values` that are looked up on first use."""
 
     refusals: dict[str, str] = field(default_factory=dict)
     """Command lines that have nothing to act on here, with the code of the error that says so."""
 
     has_file_of_its_own: bool = True
-    """Whether a YAML block takes the place of `tsuzuki.yaml`; else it is checked beside it."""
+    """Whether a YAML block replaces `tsuzuki.yaml`; otherwise it is checked separately."""
 
     start: Callable[[list[str], "Shell"], None] = lambda words, shell: None
     last: str = ""

@@ -99,7 +99,7 @@ STORED = {
 }
 """Texts of what became of a file or a page."""
 KEPT = "; what was collected before is kept"
-"""Stands behind many a note of a collection, and is translated by itself."""
+"""Suffix of many collection notes, translated separately."""
 DEPTH_MAX = 20
 TEXTS_MAX = 24
 _CLASS = re.compile(r"^class (\w+)\((\w+)\):", re.MULTILINE)

@@ -84,9 +84,9 @@ class RecordingRunIO:
         self.transactions = 0
         self._line_added = threading.Condition()
         self.is_full = False
-        """For a test to set: there is no space for more lines."""
+        """Set by tests to simulate a full buffer."""
         self.refusals = 0
-        """How often a writer was told so."""
+        """Number of times a writer was refused because the buffer was full."""
 
     def log(self, task: Task, stream: str, content: str | bytes) -> None:
         lines = [content] if isinstance(content, str) else map(text_of, split_lines(content))

@@ -134,7 +134,7 @@ def run_in_state(
 
 
 def bring_to(database: Database, run_id: int, state: RunState, term: Term) -> None:
-    """Bring a PENDING run to `state` by legal moves."""
+    """Move a PENDING run to `state` by legal moves."""
     with database.write() as connection:
         _bring(connection, RunRef(id=run_id, version=1), state, term, WORKER)
 

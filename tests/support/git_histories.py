@@ -70,7 +70,7 @@ def wayward(folder: Path) -> RepositoryBuilder:
 
 
 def straight(folder: Path, count: int, *, branch: str = "main", seed: int = 1) -> RepositoryBuilder:
-    """`count` commits one after the other, a few of them late merges of a side branch."""
+    """Create `count` commits in sequence, including a few late merges of a side branch."""
     make = RepositoryBuilder(folder, default_branch=branch)
     chance = random.Random(seed)
     at = 1_600_000_000

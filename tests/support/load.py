@@ -23,10 +23,10 @@ from tsuzuki.services.runs import Request, Runs
 from tsuzuki.store.sql.database import Database
 
 FAULT_REASONS = frozenset({Reason.WORKER_LOST, Reason.NOT_CONFIRMED})
-"""How an attempt may fail because of an injected fault."""
+"""Failure reasons that injected faults may cause."""
 
 OPEN_MAX = 40
-"""What waits at most: more than the workers can hold, and soon done when the load ends."""
+"""Maximum number of waiting runs: more than the workers can hold, but quickly finished when the load ends."""
 
 QUICK_RETRIES = RetryPolicy(max_retries=10, initial_seconds=0.5, factor=1.5)
 

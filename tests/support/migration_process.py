@@ -6,7 +6,7 @@ from tsuzuki.store.sql.database import open_database
 
 
 def prepare_all(urls: list[str]) -> list[tuple[str | None, str]]:
-    """Upgrade one database after the other. Answers the revision of each before and after."""
+    """Upgrade the databases one after another; return the revision of each before and after."""
     answers = []
     for url in urls:
         database = open_database(url, clock=SystemClock())

@@ -22,7 +22,7 @@ WAIT_MS = 60_000
 ENGLISH_WORDS = frozenset(
     "Tsuzuki CLI curl JSON UTC API MCP Ctrl Enter URL SSE RSS CSV SVG HTML HTTP LSP SQLite PostgreSQL Redis GitLab "
     "Google Books Mastodon Gemini English setup git ID IDs ISBN Atom Feed Standard Webhooks Webhook SIGTERM SIGKILL "
-    "tsuzuki yaml type verify backfill ci backup Hub Signature Gitlab Token".split()
+    "MiB KiB GiB tsuzuki yaml type verify backfill ci backup Hub Signature Gitlab Token".split()
 )
 """Names and terms that Japanese pages have as they are."""
 
@@ -148,7 +148,7 @@ class Layouts:
         assert faults == [], faults
 
     def forget(self) -> None:
-        """Faults of the time between two checks: a page that stays open goes on asking, for what a test removed too."""
+        """Discard faults since the last check, because an open page keeps requesting data that a test has removed."""
         for person in self._people:
             person.faults.clear()
 

@@ -51,7 +51,7 @@ def waits(run):
 
 
 def descendants(supervisor: int) -> set[int]:
-    """Of a process, at any depth."""
+    """Descendants of a process at any depth."""
     parents = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():

@@ -1,4 +1,4 @@
-"""How the suite is run: in an order drawn by a seed, on one database where two hardly differ, and for a limited time.
+"""Plugin for running the suite: order drawn from a seed, one database where two hardly differ, limited time.
 
 The seed comes from the commit, so a run is repeated by running the same commit again, and the next commit draws anew.
 """

@@ -17,7 +17,7 @@ class UnreliableDatabase(Database):
         self.is_away = False
         """Every request fails."""
         self.replies_to_lose = 0
-        """So many of the next writes are committed, and their replies lost."""
+        """Number of upcoming writes that are committed but whose replies are lost."""
         self.crash_before_commit = False
         """The next write fails before its commit."""
         self.before_commit: list[Callable[[], None]] = []

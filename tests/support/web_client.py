@@ -24,9 +24,9 @@ NO_GITLAB = "http://127.0.0.1:9"
 SIGNING_KEY = bytes(32)
 _INSTALLATION = hashlib.sha256(SIGNING_KEY + b"installation").hexdigest()[:12]
 SESSION_COOKIE = f"tsuzuki-{_INSTALLATION}"
-"""Of a served application, at a loopback name without TLS."""
+"""Session cookie name at a loopback name without TLS."""
 SECURE_SESSION_COOKIE = f"__Host-{SESSION_COOKIE}"
-"""Of a served application, over TLS or at another name."""
+"""Session cookie name over TLS or at another name."""
 
 
 RIGHTS = installed_collectors().rights

@@ -20,7 +20,7 @@ CORE = ("model", "store", "engine", "services")
 LEFT_OUT = ("migrations", "versions")
 TREES = 2
 SECONDS_MAX = 120.0
-"""Of tests for one mutant, as long as they took without it."""
+"""Time limit for the tests of one mutant, by their duration without it."""
 
 FAILED, NOT_FOUND = 1, 4
 

@@ -1,4 +1,4 @@
-"""A plugin of pytest for one run of the suite: tells the probes which test runs, and notes how long those took that
+"""A pytest plugin for one run of the suite: tells the probes which test runs, and records the duration of tests that
 passed."""
 
 import os

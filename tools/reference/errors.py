@@ -22,7 +22,7 @@ from tsuzuki.web.problems import STATUSES, RequestError
 SOURCE = Path(tsuzuki.__file__).parent
 _CLASS = re.compile(r"^class (\w+)\((\w+)", re.MULTILINE)
 _IN_A_FILE = ("ConfigProblem", "InvalidValue", "error", "_url_error", "extra_missing")
-"""Calls that make a `ConfigurationError`, now or when the problems of a file are told."""
+"""Calls that create a `ConfigurationError`, at once or when a file's problems are reported."""
 
 
 @dataclass(frozen=True, kw_only=True)

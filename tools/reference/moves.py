@@ -41,7 +41,7 @@ _BREAKS = re.compile(
     r" (?=(?:FROM|WHERE|SET|RETURNING|ORDER BY|LIMIT|UNION ALL|JOIN)\b|AND (?:EXISTS|NOT|\())"
 )
 _VALUE_TYPE = re.compile(r"(:\w+)::\w+")
-"""What a driver of PostgreSQL adds to a parameter."""
+"""Type cast that the PostgreSQL driver adds to a parameter."""
 
 
 def moves_page() -> str:

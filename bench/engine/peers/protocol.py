@@ -36,8 +36,8 @@ Figures = Mapping[str, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What a program must measure. `marks` is a file descriptor for the time of each start; a
-    handler that writes to it goes on for `seconds`."""
+    """Order for a measured program. `marks` is a file descriptor for the time of each start; a
+    handler that writes to it continues for `seconds`."""
 
     url: str
     jobs: int

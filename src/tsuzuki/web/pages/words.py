@@ -59,8 +59,8 @@ REASONS = MappingProxyType(
     {
         Reason.HANDLER_FAILED: message("handler failed"),
         Reason.HANDLER_UNKNOWN: message("unknown handler"),
-        Reason.CRASHED: message("its process crashed"),
-        Reason.MEMORY_LIMIT: message("it needed more memory than its limit"),
+        Reason.CRASHED: message("process crashed"),
+        Reason.MEMORY_LIMIT: message("memory limit exceeded"),
         Reason.ARGUMENTS_INVALID: message("invalid arguments"),
         Reason.TIMEOUT: message("timed out"),
         Reason.WORKER_LOST: message("worker lost"),

@@ -96,7 +96,7 @@ def test_a_feed_is_added_with_what_is_missing(workspace: Workspace) -> None:
     before = workspace.content()
     tried = workspace.ok(*words, "--dry-run")
     assert workspace.content() == before
-    assert "unknown account 'default', so nothing can be posted." in tried.err
+    assert "Account 'default' is not configured, so nothing can be posted." in tried.err
     assert "accounts: {default: {type: file, path: posts.jsonl}}" in tried.err
     assert "extractive" in tried.err
     added = workspace.data(*words)
@@ -269,7 +269,7 @@ def test_a_missing_account_fails_the_run_and_leaves_the_items(bot: Workspace) ->
     bot.file.write_text(bot.file.read_text().replace("    default:", "    other:"))
     waiting = ids(bot)["Tram"]
     before = bot.data("feeds", "item", waiting)
-    assert any("unknown account" in s for s in bot.data("feeds", "explain", waiting)["next"])
+    assert any("is not configured" in s for s in bot.data("feeds", "explain", waiting)["next"])
     bot.file.write_text(bot.file.read_text().replace("per_hour: 1", "per_hour: 9"))
     ended = bot.run("feeds", "process", "bot", "--output", "json")
     assert ended.code == 1

@@ -216,7 +216,7 @@ def approve_selected(context: Page, form: Annotated[ApproveForm, Form()]) -> Res
     """All of them, or none: an item that is no longer held is named."""
     ids = dict.fromkeys(form.id)
     feeds_service(context).items.approve(map(str, ids))
-    text = message("%(count)s posts will go out with the next run.")
+    text = message("Posts approved: %(count)s. The next run will send them.")
     return context.redirect(f"/feeds/items?{form.back}", text, count=len(ids))
 
 

@@ -12,7 +12,7 @@ def missing_settings(section: FeedsSection, options: FeedOptions) -> Iterator[Se
     model, account = options.model, options.account
     if model not in section.models:
         yield Sentence(
-            "unknown model %(name)s. %(guess)sAdd it to the `feeds` section: %(line)s",
+            "Model %(name)s is not configured. %(guess)sAdd it to the `feeds` section: %(line)s",
             name=repr(model),
             guess=_guess(model, section.models),
             line=CommandLine(f"models: {{{model}: {{provider: gemini, api_key: '${{NAME}}'}}}}"),
@@ -20,8 +20,8 @@ def missing_settings(section: FeedsSection, options: FeedOptions) -> Iterator[Se
     if account not in section.accounts:
         mastodon = "{type: mastodon, base_url: 'https://…', access_token: '${NAME}'}"
         yield Sentence(
-            "unknown account %(name)s, so nothing can be posted. %(guess)sAdd it to the `feeds` section: "
-            "%(line)s, or %(other)s",
+            "Account %(name)s is not configured, so nothing can be posted. %(guess)sAdd it to the `feeds` "
+            "section: %(line)s, or %(other)s",
             name=repr(account),
             guess=_guess(account, section.accounts),
             line=CommandLine(f"accounts: {{{account}: {mastodon}}}"),
@@ -29,7 +29,7 @@ def missing_settings(section: FeedsSection, options: FeedOptions) -> Iterator[Se
         )
     if options.request is not None and options.request not in section.requests:
         yield Sentence(
-            "unknown request settings %(name)s. %(guess)sAdd them under `requests:` in the `feeds` section.",
+            "Request settings %(name)s are not configured. %(guess)sAdd them under `requests:` in the `feeds` section.",
             name=repr(options.request),
             guess=_guess(options.request, section.requests),
         )

@@ -72,7 +72,7 @@ def change_schedule(
     if form.button is ScheduleButton.PREVIEW:
         return context.render(TEMPLATE, _previewed(context, name, form))
     _update(context, name, form)
-    text = message("The schedule of %(job)s was changed in the file.")
+    text = message("Schedule of %(job)s updated in the file.")
     return context.redirect(f"/jobs/{path_part(name)}", text, job=name)
 
 
