@@ -73,13 +73,15 @@ def japanese(site: Served) -> Callable[[str], str]:
 
 def test_why_a_run_waits_is_told_in_japanese(japanese: Callable[[str], str]) -> None:
     waiting = japanese("/runs/6")
-    for sentence in ("何も割り当てられません", "起動するには"):
-        assert sentence in waiting
+    for word in ("リーダー", "起動"):
+        assert word in waiting
     assert re.findall(r"[A-Za-z]{3,}", waiting.replace("UTC", "")) == []
 
 
 def test_why_a_job_is_idle_is_told_in_japanese(japanese: Callable[[str], str]) -> None:
-    assert "実行時期: 手動。待っている実行はありません。" in japanese("/jobs/always-fails")
+    idle = japanese("/jobs/always-fails")
+    assert "スケジュール" in idle
+    assert "手動" in idle
 
 
 @pytest.mark.parametrize(

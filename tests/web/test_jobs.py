@@ -110,7 +110,7 @@ def test_what_is_wrong_with_a_definition_is_told_part_by_part(client: Client) ->
 def test_a_job_is_switched_off_and_on(client: Client) -> None:
     created(client, "switched")
     assert client.as_("operator").post("jobs/switched/disable").json["enabled"] is False
-    assert "switched off" in client.get("jobs/switched/explain").json["why"]
+    assert "tsuzuki job enable switched" in client.get("jobs/switched/explain").json["why"]
     names = [job["name"] for job in client.get("jobs?enabled=false").json["items"]]
     assert names == ["switched"]
     assert client.as_("operator").post("jobs/switched/enable").json["enabled"] is True

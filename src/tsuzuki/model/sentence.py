@@ -15,7 +15,7 @@ class CommandLine(str):
 
 
 class Sentence(str):
-    """`Sentence("It is not due before %(when)s.", when=moment)`. A value is a text, a number, a moment, a word of an
+    """`Sentence("Scheduled for %(when)s.", when=moment)`. A value is a text, a number, a moment, a word of an
     enum, another sentence, or several of them in a tuple."""
 
     template: str

@@ -142,14 +142,14 @@ def _not_due(facts: _RunFacts) -> StatusReason | None:
         return StatusReason(
             cause=Cause.WAITING_FOR_RETRY,
             sentence=Sentence(
-                "It retries run %(run)s and waits for %(when)s (attempt %(attempt)s).",
+                "Attempt %(attempt)s, a retry of run %(run)s, is due at %(when)s.",
                 run=run.retry_of,
                 when=when,
                 attempt=run.attempt,
             ),
         )
     return StatusReason(
-        cause=Cause.NOT_DUE, sentence=Sentence("It is not due before %(when)s.", when=when)
+        cause=Cause.NOT_DUE, sentence=Sentence("Scheduled for %(when)s.", when=when)
     )
 
 
@@ -158,15 +158,15 @@ def _paused(facts: _RunFacts) -> StatusReason | None:
     if facts.job.deleted_at is not None:
         return StatusReason(
             cause=Cause.JOB_REMOVED,
-            sentence=Sentence("Its job %(job)s was removed; it will be canceled.", job=name),
+            sentence=Sentence("The job %(job)s was deleted; the run will be canceled.", job=name),
         )
     if facts.job.spec.enabled:
         return None
     return StatusReason(
         cause=Cause.PAUSED,
-        sentence=Sentence("Its job %(job)s is switched off.", job=name),
+        sentence=Sentence("The job %(job)s is disabled.", job=name),
         hint=Sentence(
-            "Switch it on with: %(command)s", command=CommandLine(f"tsuzuki job enable {name}")
+            "Enable it with: %(command)s", command=CommandLine(f"tsuzuki job enable {name}")
         ),
     )
 
@@ -184,13 +184,15 @@ def _at_job_limit(facts: _RunFacts) -> StatusReason | None:
     return StatusReason(
         cause=Cause.JOB_LIMIT,
         sentence=Sentence(
-            "Its job allows %(limit)s at once, and has %(held)s under way: %(runs)s.",
+            "The job has reached its concurrency limit: %(held)s of %(limit)s in progress "
+            "(%(runs)s).",
             limit=limit,
             held=held,
             runs=tuple(others[:RUNS_NAMED]),
         ),
         hint=Sentence(
-            "It starts when one of them ends; or raise %(key)s.", key=CommandLine("max_concurrent")
+            "The run starts when one of them finishes. To allow more at a time, raise %(key)s.",
+            key=CommandLine("max_concurrent"),
         ),
     )
 
@@ -205,7 +207,7 @@ def _at_key_limit(facts: _RunFacts) -> StatusReason | None:
     return StatusReason(
         cause=Cause.KEY_LIMIT,
         sentence=Sentence(
-            "Its job allows %(limit)s at once for the key %(key)s, and has %(held)s under way.",
+            "The concurrency key %(key)s has reached its limit: %(held)s of %(limit)s in progress.",
             limit=limit,
             key=repr(key),
             held=held,
@@ -221,8 +223,8 @@ def _no_leader(facts: _RunFacts) -> StatusReason | None:
         return StatusReason(
             cause=Cause.NO_LEADER,
             sentence=Sentence(
-                "The leader %(leader)s has ended, and its lease lasts until %(until)s: "
-                "nothing is assigned before.",
+                "The leader %(leader)s has exited. No runs are assigned until its lease expires at "
+                "%(until)s.",
                 leader=lead.holder,
                 until=lead.lease_expires_at,
             ),
@@ -230,10 +232,11 @@ def _no_leader(facts: _RunFacts) -> StatusReason | None:
     return StatusReason(
         cause=Cause.NO_LEADER,
         sentence=Sentence(
-            "No process leads, since %(since)s: nothing is assigned.", since=lead.lease_expires_at
+            "There has been no leader since %(since)s, so no runs are assigned.",
+            since=lead.lease_expires_at,
         )
         if lead.epoch
-        else Sentence("No process leads, and none ever did: nothing is assigned."),
+        else Sentence("No leader has been elected yet, so no runs are assigned."),
         hint=Sentence("Start one with: %(command)s", command=CommandLine("tsuzuki up")),
     )
 
@@ -244,7 +247,7 @@ def _no_worker(facts: _RunFacts) -> StatusReason | None:
             cause=Cause.NO_WORKER,
             sentence=_without_live_workers(facts),
             hint=Sentence(
-                "Start one with: %(command)s, or: %(other)s",
+                "Start one with: %(command)s or %(other)s",
                 command=CommandLine("tsuzuki up"),
                 other=CommandLine("tsuzuki worker"),
             ),
@@ -255,7 +258,7 @@ def _no_worker(facts: _RunFacts) -> StatusReason | None:
     return StatusReason(
         cause=Cause.NO_TAGS,
         sentence=Sentence(
-            "No attached worker has all of its tags: %(tags)s.", tags=tuple(sorted(wanted))
+            "No attached worker has all required tags: %(tags)s.", tags=tuple(sorted(wanted))
         ),
         hint=Sentence(
             "Start one with: %(command)s",
@@ -281,7 +284,7 @@ def _without_live_workers(facts: _RunFacts) -> Sentence:
     ]
     if any(why is None for _, why in attached):
         return Sentence(
-            "Every live worker was started for one other job or run: %(jobs)s.",
+            "All live workers were started for a single other job or run: %(jobs)s.",
             jobs=tuple(sorted({worker.only_job or "" for worker, why in attached if why is None})),
         )
     dead = tuple(
@@ -306,12 +309,12 @@ def _no_free_slot(facts: _RunFacts) -> StatusReason | None:
     return StatusReason(
         cause=Cause.CAPACITY,
         sentence=Sentence(
-            "All %(count)s workers that may run it are full: %(held)s of %(capacity)s slots.",
+            "All slots are in use (%(held)s of %(capacity)s). Eligible workers: %(count)s.",
             count=len(able),
             held=held,
             capacity=capacity,
         ),
-        hint=Sentence("It starts when a slot is free; or start another worker."),
+        hint=Sentence("The run starts when a slot is free. To add slots, start another worker."),
     )
 
 
@@ -327,8 +330,8 @@ def _where_held(facts: _RunFacts) -> list[StatusReason]:
             StatusReason(
                 cause=Cause.WORKER_SILENT,
                 sentence=Sentence(
-                    "Its worker %(worker)s %(why)s; "
-                    "after %(seconds)s s of silence the run is taken from it.",
+                    "The worker %(worker)s %(why)s. After %(seconds)s s without a heartbeat, the "
+                    "run is considered lost.",
                     worker=run.assigned_worker_id,
                     why=why_dead,
                     seconds=f"{lost_after_seconds:g}",
@@ -341,8 +344,8 @@ def _where_held(facts: _RunFacts) -> list[StatusReason]:
             StatusReason(
                 cause=Cause.CANCEL_REQUESTED,
                 sentence=Sentence(
-                    "%(actor)s requested to cancel it at %(at)s. "
-                    "It will be canceled when its handler's transaction ends.",
+                    "%(actor)s requested cancellation at %(at)s. The run will be canceled when its "
+                    "handler's transaction ends.",
                     actor=request.requested_by,
                     at=request.requested_at,
                 ),
@@ -353,7 +356,9 @@ def _where_held(facts: _RunFacts) -> list[StatusReason]:
             0,
             StatusReason(
                 cause=Cause.CONFIRMING,
-                sentence=Sentence("Its worker asks to be confirmed before it goes on."),
+                sentence=Sentence(
+                    "The worker is waiting for the leader to confirm that it still owns the run."
+                ),
             ),
         )
     return reasons
@@ -365,7 +370,7 @@ def _held_by(facts: _RunFacts) -> StatusReason:
         return StatusReason(
             cause=Cause.ASSIGNED,
             sentence=Sentence(
-                "It was assigned to %(worker)s at %(at)s and has not started.",
+                "Assigned to %(worker)s at %(at)s, not started yet.",
                 worker=run.assigned_worker_id,
                 at=run.assigned_at,
             ),
@@ -373,12 +378,12 @@ def _held_by(facts: _RunFacts) -> StatusReason:
     return StatusReason(
         cause=Cause.RUNNING,
         sentence=Sentence(
-            "It has been running on %(worker)s since %(since)s.",
+            "Running on %(worker)s since %(since)s.",
             worker=run.assigned_worker_id,
             since=run.started_at,
         ),
         hint=Sentence(
-            "Follow it with: %(command)s",
+            "Follow its log with: %(command)s",
             command=CommandLine(f"tsuzuki run logs {run.id} --follow"),
         ),
     )
@@ -402,7 +407,7 @@ def _how_to_retry(facts: _RunFacts) -> Sentence:
         command = CommandLine(f"tsuzuki run retry {facts.run.id}")
         return Sentence("Retry it with: %(command)s", command=command)
     return Sentence(
-        "It was retried: run %(run)s is %(state)s. See: %(command)s",
+        "Retried as run %(run)s (%(state)s). See: %(command)s",
         run=newest.id,
         state=newest.state,
         command=CommandLine(f"tsuzuki run explain {newest.id}"),
@@ -423,14 +428,14 @@ def _end_of(run: Run) -> Sentence:
     values: dict[str, Any] = {"at": run.finished_at, "state": run.state}
     match run.reason, run.error:
         case None, None:
-            return Sentence("It ended at %(at)s: %(state)s.", **values)
+            return Sentence("Finished at %(at)s: %(state)s.", **values)
         case None, error:
-            return Sentence("It ended at %(at)s: %(state)s: %(error)s", **values, error=error)
+            return Sentence("Finished at %(at)s: %(state)s: %(error)s", **values, error=error)
         case reason, None:
-            return Sentence("It ended at %(at)s: %(state)s, %(reason)s.", **values, reason=reason)
+            return Sentence("Finished at %(at)s: %(state)s (%(reason)s).", **values, reason=reason)
         case reason, error:
             return Sentence(
-                "It ended at %(at)s: %(state)s, %(reason)s: %(error)s",
+                "Finished at %(at)s: %(state)s (%(reason)s): %(error)s",
                 **values,
                 reason=reason,
                 error=error,
@@ -506,5 +511,5 @@ _QUESTIONS: tuple[Callable[[_RunFacts], StatusReason | None], ...] = (
 )
 _OF_ALL = frozenset({_database_locked, _no_leader})
 _NEXT = StatusReason(
-    cause=Cause.NEXT, sentence=Sentence("It is due and nothing is in its way: it is next.")
+    cause=Cause.NEXT, sentence=Sentence("The run is due and will be assigned next.")
 )

@@ -80,16 +80,16 @@ class JobView:
         """Why nothing of it is waiting or running."""
         if self.sync_state is SyncState.NOT_APPLIED:
             return Sentence(
-                "It is in the file, but not applied: %(command)s",
+                "Defined in the file, but not applied yet. Apply it with: %(command)s",
                 command=CommandLine("tsuzuki job apply"),
             )
         if not self.spec.enabled:
             command = CommandLine(f"tsuzuki job enable {self.name}")
-            return Sentence("It is switched off: %(command)s", command=command)
+            return Sentence("Disabled. Enable it with: %(command)s", command=command)
         if self.next_at is not None:
-            return Sentence("It is not due before %(when)s.", when=self.next_at)
+            return Sentence("Next run: %(when)s.", when=self.next_at)
         return Sentence(
-            "It runs %(schedule)s, and nothing of it is waiting.",
+            "No runs are waiting or in progress. Schedule: %(schedule)s.",
             schedule=self._schedule_sentence(),
         )
 

@@ -18,7 +18,7 @@ from tsuzuki.store.leadership import Leadership, Term
 from tsuzuki.store.sql.database import Connection, Database
 
 LOCKED_HINT = Sentence(
-    "Find the process that holds the lock: let it go on (%(command)s), or end it.",
+    "Find the process that holds the lock, then resume it (%(command)s) or end it.",
     command=CommandLine("kill -CONT PID"),
 )
 
@@ -84,18 +84,18 @@ class Liveness:
     def why_dead(self, connection: Connection, worker: StoredWorker | None) -> Sentence | None:
         """Why a worker is taken for dead, in words that follow its name. None if it is alive."""
         if worker is None or not worker.is_present:
-            return Sentence("is not attached any more")
+            return Sentence("is no longer attached")
         if self._process_has_ended(worker):
-            return Sentence("has ended")
+            return Sentence("has exited")
         now = self._database.now(connection)
         if not worker.is_silent(now, settings.load(connection).worker_ttl_seconds):
             return None
         age_seconds = worker.silent_seconds(now)
         if age_seconds is None:
             return Sentence(
-                "sent its last heartbeat before the database's clock was put back (clock skew)"
+                "sent its last heartbeat before the database clock was set back (clock skew)"
             )
-        return Sentence("has been silent for %(seconds)s s", seconds=f"{age_seconds:.0f}")
+        return Sentence("has not responded for %(seconds)s s", seconds=f"{age_seconds:.0f}")
 
     def why_database_is_locked(self) -> str | None:
         """The same with what to do about it."""
@@ -112,19 +112,20 @@ class Liveness:
         file = CommandLine(self._database.path or "")
         if not lead.holder:
             return Sentence(
-                "No process leads, and the database file %(file)s is locked: nothing can be written.",
+                "There is no leader, and the database file %(file)s is locked, so nothing can be "
+                "written.",
                 file=file,
             )
         if process is None:
             return Sentence(
-                "The leader %(leader)s is not heard, and the database file %(file)s is locked: "
-                "nothing can be written.",
+                "The leader %(leader)s is not responding, and the database file %(file)s is "
+                "locked, so nothing can be written.",
                 leader=lead.holder,
                 file=file,
             )
         return Sentence(
-            "The leader %(leader)s (process %(pid)s on %(host)s) is not heard, and the database file %(file)s is "
-            "locked: nothing can be written.",
+            "The leader %(leader)s (process %(pid)s on %(host)s) is not responding, and the "
+            "database file %(file)s is locked, so nothing can be written.",
             leader=lead.holder,
             pid=process.pid,
             host=process.host,

@@ -64,23 +64,25 @@ def _words(lack: Lack, needs: Needs) -> tuple[Sentence, Sentence]:
         case Lack.KIND:
             return (
                 Sentence("No live worker can run jobs of type %(kind)s.", kind=needs.kind),
-                Sentence("Install the plug-in where a worker runs, and restart that worker."),
+                Sentence("Install the plug-in on a worker's machine, then restart the worker."),
             )
         case Lack.PROGRAM if needs.program is None:
             return (
                 Sentence(
-                    "Its function %(function)s belongs to no known program.",
+                    "It is not known which program defines the function %(function)s.",
                     function=needs.function,
                 ),
-                Sentence("Move it to a module, or define the job in the program that has it."),
+                Sentence(
+                    "Move the function to a module, or define the job in the program that contains it."
+                ),
             )
         case Lack.PROGRAM:
             return (
                 Sentence(
-                    "The program that defined the job runs no worker: %(program)s.",
+                    "The program that defines the job has no live worker: %(program)s.",
                     program=CommandLine(needs.program),
                 ),
-                Sentence("Start that program. No other one has its functions."),
+                Sentence("Start that program; other processes do not have its functions."),
             )
         case Lack.MODULE:
             return (
@@ -89,14 +91,16 @@ def _words(lack: Lack, needs: Needs) -> tuple[Sentence, Sentence]:
                     package=needs.package,
                 ),
                 Sentence(
-                    "Start one in the folder of that package: %(command)s",
+                    "Start a worker in the folder that contains the package: %(command)s",
                     command=CommandLine("tsuzuki worker"),
                 ),
             )
         case Lack.FUNCTION:
             return (
                 Sentence("No live worker could load %(function)s.", function=needs.function),
-                Sentence("See why in the attempt before, then correct it and restart the worker."),
+                Sentence(
+                    "See the error of the previous attempt, correct it, then restart the worker."
+                ),
             )
         case _:
             assert_never(lack)

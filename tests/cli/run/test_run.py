@@ -136,7 +136,7 @@ def test_a_job_that_is_off_holds_its_runs_and_says_so(workspace: Workspace) -> N
 
 
 def test_a_job_with_nothing_waiting_explains_when_it_is_due(workspace: Workspace) -> None:
-    assert "not due before" in workspace.data("job", "explain", "hello")["why"]
+    assert "Next run" in workspace.data("job", "explain", "hello")["why"]
 
 
 def test_who_leads_and_who_works_is_seen_afterwards(workspace: Workspace) -> None:
