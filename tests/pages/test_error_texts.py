@@ -98,11 +98,11 @@ def test_a_translation_has_english_words_as_code_or_as_terms_only() -> None:
         ("there is no job 'helo'", "ジョブ {'helo'} はありません。"),
         (
             'Did you mean "hello"? See: tsuzuki run ls',
-            "「{hello}」ではありませんか? 参照: `{tsuzuki run ls}`",
+            "「{hello}」ではありませんか？参照：`{tsuzuki run ls}`",
         ),
-        ("run 7 has ended already: SUCCEEDED", "実行 {7} はすでに終わっています(成功)。"),
+        ("run 7 has ended already: SUCCEEDED", "実行 {7} はすでに終了しています（成功）。"),
         ("tsuzuki.yaml:3:5: `tags` is missing", "{tsuzuki.yaml:3:5}: `{tags}` がありません。"),
-        ("'b' is missing (and 2 more)", "{'b'} がありません。(ほか {2} 件)"),
+        ("'b' is missing (and 2 more)", "{'b'} がありません。（ほか {2} 件）"),
         (
             "the branch was pushed by force: 1a is no longer on it; what was collected before is kept; "
             "the branch was reset from 2b to 3c, an earlier commit; what was collected before is kept",
@@ -111,15 +111,15 @@ def test_a_translation_has_english_words_as_code_or_as_terms_only() -> None:
         ),
         (
             "`tags` must be a list of names, not 7",
-            "`{tags}` には次のものを書いてください: 名前のリスト({7} は使えません)",
+            "`{tags}` には次のものを書いてください：名前のリスト（{7} は使えません）",
         ),
         (
             "the payload is not JSON: Expecting value: line 1 column 4 (char 3)",
-            "ペイロードは JSON ではありません: 値が必要です({1} 行目、{4} 文字目)",
+            "ペイロードは JSON ではありません：値が必要です（{1} 行目、{4} 文字目）",
         ),
         (
             "a schedule is not understood: there is no time '25:00' on a clock",
-            "{a schedule} を読み取れません: {'25:00'} という時刻はありません。",
+            "{a schedule} を読み取れません：{'25:00'} という時刻はありません。",
         ),
     ],
 )

@@ -155,7 +155,7 @@ TEMPLATES = st.sampled_from(
         "{title}\n\n{summary}\n\n{url}",
         "{summary}{url}{title}",
         "{title}: {summary} {url} {url} #news",
-        "【{feed}】{title}（{author}）{summary}\n→{url}",  # noqa: RUF001 - as it is written in Japanese
+        "【{feed}】{title}（{author}）{summary}\n→{url}",
     ]
 )
 
