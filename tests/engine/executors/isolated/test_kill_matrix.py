@@ -3,6 +3,7 @@
 import itertools
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -44,13 +45,15 @@ def test_a_thousand_of_a_thousand_are_gone_in_time(
     assert neighbour.outcome() == Stopped(cause=StopCause.TIMEOUT)
 
 
-def test_a_fork_bomb_is_gone_in_time(write: Write, executions: IsolatedExecutions) -> None:
+def test_a_fork_bomb_is_gone_in_time(
+    write: Write, executions: IsolatedExecutions, tmp_path: Path
+) -> None:
     write(f"""
         import os, resource, signal, time
         def bomb(run):
             run.log(str(os.getppid()))
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            counter = os.open("counter", os.O_CREAT | os.O_RDWR | os.O_APPEND)
+            counter = os.open({str(tmp_path / "counter")!r}, os.O_CREAT | os.O_RDWR | os.O_APPEND)
             while os.lseek(counter, 0, os.SEEK_END) < {PROCESSES_MAX}:
                 os.write(counter, b".")
                 if os.fork() == 0:
