@@ -71,6 +71,7 @@ def test_a_fault_in_a_job_is_told_at_its_place(line: str, place: str, message: s
     ("line", "meant"),
     [
         ("max_retry: 3", "max_retries"),
+        ("retry: 3", "max_retries"),
         ("backoff: {inital: 5s}", "initial"),
         ("type: boks", "books"),
         ("schedule: {evry: 10m}", "every"),
@@ -79,6 +80,13 @@ def test_a_fault_in_a_job_is_told_at_its_place(line: str, place: str, message: s
 )
 def test_a_slip_is_answered_with_what_was_probably_meant(line: str, meant: str) -> None:
     assert f'Did you mean "{meant}"?' in (fault(line)[2] or "")
+
+
+def test_a_job_of_unknown_kind_is_suggested_no_key_of_another_one() -> None:
+    with pytest.raises(InvalidFile) as caught:
+        read("jobs: {it: {comand: x, retry: 3}}\n")
+    (_, problem) = caught.value.problems
+    assert "max_retries" in (problem.hint or "")
 
 
 def test_nothing_of_the_validation_library_shows() -> None:

@@ -225,10 +225,12 @@ def _ambiguous(path: KeyPath, key: str, other: str) -> ConfigProblem:
 def _problems_without_kind(
     missing: ConfigProblem, body: Mapping[str, Any], path: KeyPath, kinds: Mapping[str, JobKind]
 ) -> list[ConfigProblem]:
-    """The problems of a job whose kind is unknown. A misspelt `comand` explains that already."""
+    """The problems of a job whose kind is unknown. A misspelt `comand` explains that already. Keys are suggested that
+    every job, a command or a function has: those of other kinds might be refused when the kind is known."""
     known = COMMON_KEYS.union(*(kind.keys for kind in kinds.values()))
+    suggested = COMMON_KEYS | COMMAND.keys | PYTHON.keys
     unknown = [key for key in body if key not in known]
-    problems = [unknown_key((*path, key), (key,), known) for key in unknown]
+    problems = [unknown_key((*path, key), (key,), suggested) for key in unknown]
     is_misspelt = any(closest(key, known) in ("command", "python", "type") for key in unknown)
     return problems if is_misspelt else [missing, *problems]
 
