@@ -4,6 +4,7 @@ Without that variable nothing is sent, and a manager that does not receive is no
 `WatchdogSec=` it restarts a process that stops saying that it is alive.
 """
 
+import json
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +20,7 @@ WATCHDOG_PID_VARIABLE = "WATCHDOG_PID"
 
 SEND_SECONDS = 1.0
 ANSWER_SECONDS = 10.0
+ANSWER_BYTES_MAX = 4096
 AGAIN_FACTOR = 4
 """How much sooner is looked again after no answer: one that was late must not cost the process."""
 
@@ -86,12 +88,25 @@ class ServiceManager:
 
 def answers(url: str) -> bool:
     """Whether the server at `url` answers `/livez`."""
+    return _livez(url) is not None
+
+
+def installation_at(url: str) -> str | None:
+    """The installation that the server at `url` belongs to; None if no server of ours answers there."""
+    try:
+        return str(json.loads(_livez(url) or b"{}")["installation"])
+    except (ValueError, LookupError, TypeError):  # another program, which answers anything
+        return None
+
+
+def _livez(url: str) -> bytes | None:
     connection = HTTPConnection(urlsplit(url).netloc, timeout=ANSWER_SECONDS)
     try:
         connection.request("GET", "/livez")
-        return connection.getresponse().status == 200
+        answer = connection.getresponse()
+        return answer.read(ANSWER_BYTES_MAX) if answer.status == 200 else None
     except (OSError, HTTPException):
-        return False
+        return None
     finally:
         connection.close()
 

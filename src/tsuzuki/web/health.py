@@ -17,7 +17,10 @@ router = api_router("health", prefix="")
 
 
 class Alive(Model):
+    """`installation` is the same for all servers on one database, and another one for each database."""
+
     status: Literal["ok"] = "ok"
+    installation: str
 
 
 class HealthCheck(Model):
@@ -50,9 +53,9 @@ class Readiness(Model):
 
 
 @router.get("/livez", dependencies=[public()])
-async def livez() -> Alive:
+async def livez(request: Request) -> Alive:
     """The process answers."""
-    return Alive()
+    return Alive(installation=request.app.state.session_cookie.installation)
 
 
 @router.get("/readyz", dependencies=[public()], responses={503: {"model": Readiness}})

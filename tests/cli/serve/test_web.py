@@ -6,8 +6,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
@@ -29,6 +31,24 @@ def taken() -> Iterator[str]:
     """An address that another program listens on."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@contextmanager
+def another_program(answer: bytes) -> Iterator[str]:
+    """The address of a server that answers every request like this."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer)
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
 
 
 @pytest.mark.slow
@@ -63,11 +83,48 @@ def test_web_serves_alone_and_ends_with_ctrl_c(workspace: Workspace) -> None:
 
 
 def test_an_address_in_use_is_told(workspace: Workspace, taken: str) -> None:
-    for command in ("web", "up"):
-        error = workspace.forked(command, "--listen", taken, "--output", "json").error
-        assert error["code"] == "port_in_use"
-        assert "--listen HOST:PORT" in error["hint"]
-        assert "--no-web" not in error["hint"]  # which `web` does not have
+    error = workspace.forked("web", "--listen", taken, "--output", "json").error
+    assert error["code"] == "port_in_use"
+    assert "--listen HOST:PORT" in error["hint"]
+    assert "--no-web" not in error["hint"]  # which `web` does not have
+
+
+@pytest.mark.parametrize("answer", [b"{}", b"not JSON", b'{"installation": "of another"}'])
+def test_an_engine_does_not_start_where_another_program_is_served(
+    workspace: Workspace, answer: bytes
+) -> None:
+    with another_program(answer) as taken:
+        refused = workspace.forked("up", "--listen", taken, "--output", "json")
+    assert (refused.code, refused.error["code"]) == (6, "port_in_use")
+    assert "--no-web" in refused.error["hint"]
+    assert taken in refused.error["message"]
+
+
+@pytest.mark.slow
+def test_an_engine_does_not_start_where_another_database_is_served(
+    workspace: Workspace, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = tmp_path_factory.mktemp("other")
+    (other / "tsuzuki.yaml").write_text(workspace.file.read_text())
+    with serving(other, "web", "--listen", "127.0.0.1:0") as (_, url):
+        refused = workspace.forked(
+            "up", "--listen", url.removeprefix("http://"), "--output", "json"
+        )
+    assert (refused.code, refused.error["code"]) == (6, "port_in_use")
+
+
+@pytest.mark.slow
+def test_a_second_engine_on_the_database_starts_without_a_page_and_names_the_first_ones(
+    workspace: Workspace,
+) -> None:
+    with serving(workspace.folder, "web", "--listen", "127.0.0.1:0") as (_, url):
+        address = url.removeprefix("http://")
+        with serving(workspace.folder, "up", "--listen", address) as (second, named):
+            assert named == url
+            workspace.ok("job", "run", "hello", "--watch")
+            second.send_signal(signal.SIGTERM)
+            assert second.wait(WAIT_SECONDS) == 0
+        assert is_listening(address)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:x", "127.0.0.1:70000", "[::1]:x", "9000"])

@@ -132,18 +132,43 @@ def new_link(application: "Application", url: str) -> dict[str, Any]:
 def web_served_if_possible(
     invocation: Invocation, application: "Application", options: WebOptions
 ) -> Iterator[str | None]:
-    """The same beside an engine. If the address was not asked for, an engine starts without the API too: a second
-    one on this machine finds the port in use, and a core installation has no FastAPI."""
+    """Serve the API beside an engine. The engine starts without it if a process of the same database serves it at
+    that address already; or if FastAPI is not installed, unless an option asked for the API."""
     with ExitStack() as stack:
         url = None
         try:
             url = stack.enter_context(web_served(invocation, application, options))
-        except (Conflict, ConfigurationError) as problem:
+        except ConfigurationError as problem:
             if options.listen is not None or options.setup or options.trusted_proxies:
                 raise
             what = f"The web page and the API are not served: {problem.message}. {problem.hint}"
             warn(invocation, f"{what} Without them on purpose: --no-web.")
+        except Conflict as problem:
+            served_at = _served_by_neighbour(application, options)
+            if served_at is None or options.setup:
+                raise _port_taken(problem) from None
+            say(
+                invocation,
+                f"The web page is at {served_at}, served by another process on this database.",
+            )
         yield url
+
+
+def _served_by_neighbour(application: "Application", options: WebOptions) -> str | None:
+    """The address, if a process on the same database serves the API there."""
+    address = load("tsuzuki.web.server:parse_address")(options.listen or DEFAULT_ADDRESS)
+    url = str(address.url(address.port))
+    found = load("tsuzuki.services.service_manager:installation_at")(url)
+    return url if found == application.api_requests.installation else None
+
+
+def _port_taken(problem: Conflict) -> Conflict:
+    return Conflict(
+        problem.message,
+        hint="Another program or another database uses it. Name another address with --listen HOST:PORT (port 0 takes"
+        " a free one), or start without the web page and the API: --no-web.",
+        code=problem.specific_code,
+    )
 
 
 def _refuse_open_door(application: "Application", address: str) -> None:
