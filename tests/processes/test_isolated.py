@@ -14,7 +14,7 @@ from tsuzuki.model.run import Run
 TIMEOUT_SECONDS = 60.0
 
 SOURCE = """
-    import os, signal, time
+    import os, signal, threading, time
     from sqlalchemy import text
 
     def write(run, *, then="return"):
@@ -34,6 +34,21 @@ SOURCE = """
             run.log("holding")
             while True:
                 time.sleep(60)
+
+    def sleep_long(run):
+        with run.transaction() as connection:
+            connection.execute(text("SELECT pg_sleep(600)"))
+
+    def leave_a_thread(run):
+        is_open = threading.Event()
+        def writes():
+            with run.transaction() as connection:
+                connection.execute(text("INSERT INTO ledger VALUES (:run)"), {"run": run.id})
+                is_open.set()
+                time.sleep(600)
+        threading.Thread(target=writes, daemon=True).start()
+        is_open.wait()
+        return "returned"
 
     def fork_and_write(run):
         pid = os.fork()
@@ -58,7 +73,7 @@ def app(database_url: str, tmp_path: Path) -> Iterator[Tsuzuki]:
     with Tsuzuki(database_url, environ={}, cwd=tmp_path) as app:
         with app.transaction() as connection:
             connection.execute(text("CREATE TABLE ledger (run BIGINT)"))
-        for name in ("write", "hold", "fork_and_write", "endless"):
+        for name in ("write", "hold", "leave_a_thread", "fork_and_write", "endless"):
             app.define(name, python=f"ledger_work:{name}", isolation="process")
         yield app
 
@@ -100,6 +115,38 @@ def test_a_transaction_of_a_run_that_was_killed_ends_with_its_process(app: Tsuzu
         assert handle.wait(timeout_seconds=TIMEOUT_SECONDS).state == "TIMED_OUT"
         assert app.submit("write").result(timeout_seconds=TIMEOUT_SECONDS) == "written"
     assert handle.id not in ledger(app)
+
+
+def is_asleep(app: Tsuzuki) -> bool:
+    """Whether the server executes the statement."""
+    sleeping = text("SELECT 1 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)'")
+    with app.transaction() as connection:
+        return connection.execute(sleeping).first() is not None
+
+
+@pytest.mark.parametrize("dialect", ["postgresql"])
+@pytest.mark.parametrize("name", ["", "&application_name=of-the-url"])
+def test_a_statement_that_a_killed_process_has_left_on_the_server_is_ended(
+    database_url: str, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "ledger_work.py").write_text(textwrap.dedent(SOURCE))
+    with Tsuzuki(database_url + name, environ={}, cwd=tmp_path) as app:
+        app._application.settings.set("kill_grace_seconds", 0.2)
+        app.define("sleep", python="ledger_work:sleep_long", isolation="process")
+        with app.running():
+            handle = app.submit("sleep")
+            wait_until(lambda: is_asleep(app), "started", timeout_seconds=TIMEOUT_SECONDS)
+            handle.cancel()
+            assert handle.wait(timeout_seconds=TIMEOUT_SECONDS).state == "CANCELED"
+            assert not is_asleep(app)
+
+
+def test_a_transaction_of_a_thread_that_a_function_left_behind_is_rolled_back(app: Tsuzuki) -> None:
+    with app.running():
+        left = app.submit("leave_a_thread")
+        assert left.result(timeout_seconds=TIMEOUT_SECONDS) == "returned"
+        assert app.submit("write").result(timeout_seconds=TIMEOUT_SECONDS) == "written"
+    assert left.id not in ledger(app)
 
 
 def test_an_endless_loop_is_killed_when_its_run_is_canceled(app: Tsuzuki) -> None:

@@ -129,11 +129,12 @@ class Database:
             with translate_errors(self.engine.url), self._reader.connect() as connection:
                 postgresql.end_sessions(connection, name)
 
-    def name_sessions(self, name: str) -> None:
-        """How the server lists the connections of this process (PostgreSQL: `pg_stat_activity`)."""
+    def name_sessions(self, name: str, *, is_key: bool = False) -> None:
+        """How the server lists the connections of this process (PostgreSQL: `pg_stat_activity`). With `is_key` also if
+        the URL says otherwise, so that `end_sessions` finds them."""
         if not self.is_sqlite:
             for engine in {self.engine, self.session_engine}:
-                postgresql.name_sessions(engine, name)
+                postgresql.name_sessions(engine, name, is_key=is_key)
             pool_of(self.engine).close_idle()
 
     @property

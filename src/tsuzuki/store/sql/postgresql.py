@@ -195,9 +195,10 @@ def create_engine(url: URL, clock: Clock) -> Engine:
     return engine
 
 
-def name_sessions(engine: Engine, name: str) -> None:
-    """Connections from now on have this name in `pg_stat_activity`, unless the URL gives one."""
-    if "application_name" in engine.url.query:
+def name_sessions(engine: Engine, name: str, *, is_key: bool = False) -> None:
+    """Connections from now on have this name in `pg_stat_activity`, unless the URL gives one; with `is_key` they are to
+    be found by it, so then too."""
+    if "application_name" in engine.url.query and not is_key:
         return
 
     def set_name(_dialect: object, _record: object, _arguments: Any, named: dict[str, Any]) -> None:

@@ -49,7 +49,7 @@ def test_a_fork_bomb_is_gone_in_time(
     write: Write, executions: IsolatedExecutions, tmp_path: Path
 ) -> None:
     write(f"""
-        import os, resource, signal, time
+        import os, signal, time
         def bomb(run):
             run.log(str(os.getppid()))
             signal.signal(signal.SIGTERM, signal.SIG_IGN)

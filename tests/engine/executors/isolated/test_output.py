@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from support.executions import eventually
 from support.isolated_calls import IsolatedCall, IsolatedExecutions
 from tsuzuki.engine.outcome import Failed, StopCause, Stopped, Succeeded
@@ -45,6 +47,26 @@ def test_all_that_is_written_is_in_the_log_in_order_and_with_its_level(
     (_, warning), last = run_io.lines[-2:]
     assert warning.startswith("WARNING py.warnings: ")
     assert last == ("stdout", "no newline")
+
+
+def test_lines_that_c_code_buffers_are_in_order_and_in_their_own_run(
+    write: Write, call: IsolatedCall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    write("""
+        import ctypes
+        def writes(run):
+            libc = ctypes.CDLL(None)
+            libc.puts(b"by C")
+            print("printed")
+            libc.puts(b"by C again")
+            print("printed again")
+            libc.printf(b"no newline")
+        def nothing(): ...
+    """)
+    _, run_io = call("work:writes")
+    assert run_io.of("stdout") == ["by C", "printed", "by C again", "printed again", "no newline"]
+    assert call("work:nothing")[1].lines == []
 
 
 def test_bytes_that_are_not_utf_8_are_replaced(write: Write, call: IsolatedCall) -> None:
@@ -144,6 +166,26 @@ def test_without_space_a_function_waits_and_no_line_is_lost(
     run_io.make_space()
     assert executions.outcome() == Succeeded(result="written")
     assert len(run_io.of("stdout")) == 5_000
+
+
+def test_a_program_that_does_not_want_to_wait_for_the_pipe_loses_no_line_of_the_function(
+    write: Write, executions: IsolatedExecutions
+) -> None:
+    write("""
+        import os
+        def floods(run):
+            os.set_blocking(1, False)
+            for number in range(2_000):
+                print("line", number, "x" * 100)
+            return "written"
+    """)
+    run_io = executions.run_io
+    run_io.is_full = True
+    executions.begin("work:floods")
+    eventually(lambda: run_io.refusals > 2)
+    run_io.make_space()
+    assert executions.outcome() == Succeeded(result="written")
+    assert len(run_io.of("stdout")) == 2_000
 
 
 def test_a_function_that_waits_for_space_can_be_stopped(

@@ -121,13 +121,14 @@ class IsolatedExecution:
             case {"progress": [processed, total]}:
                 self._run_io.progress(self.task, processed, total)
             case {"ask": "transaction"}:
+                self._transactions.ask()
                 self._grant()
             case {"ask": "progress"}:
                 self._reply(self._transactions.progress())
             case {"progress_stored": number}:
                 self._transactions.stored(number)
             case {"transaction_ended": _}:
-                self._transactions.is_open = False
+                self._transactions.end_one()
             case {"ended": ended, "is_clean": is_clean, "resident": resident}:
                 self._on_outcome(outcome_of(ended), is_clean=is_clean, resident=resident)
 

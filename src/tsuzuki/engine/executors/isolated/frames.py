@@ -6,6 +6,7 @@ mark that is random for each child, and is short enough for the kernel to write 
 """
 
 import os
+import select
 import struct
 import threading
 from collections.abc import Iterator
@@ -53,9 +54,20 @@ class FrameWriter:
             while True:
                 part, payload = payload[:_PAYLOAD_BYTES_MAX], payload[_PAYLOAD_BYTES_MAX:]
                 header = _HEADER.pack(self._mark, pid, kind, bool(payload), len(part))
-                os.write(self._descriptor, header + part)
+                self._write_whole(header + part)
                 if not payload:
                     return
+
+    def _write_whole(self, frame: bytes) -> None:
+        while True:
+            try:
+                os.write(self._descriptor, frame)
+            except (
+                BlockingIOError
+            ):  # a program that has the pipe too, such as node, does not want to wait for it
+                select.select([], [self._descriptor], [])
+            else:
+                return
 
     def forget_parent(self) -> None:
         """In a forked process: another thread of the parent may have held the lock."""

@@ -53,12 +53,22 @@ class ChildTransactions:
         self._run_id = run_id
         self._session = f"run {uuid4().hex[:16]}"
         self._has_connection = False
-        self.is_open = False
+        self._open = 0
+
+    @property
+    def is_open(self) -> bool:
         """Whether one is open, or about to be: then the run's output is read even if there is no space."""
+        return self._open > 0
+
+    def ask(self) -> None:
+        """A thread of the child wants one; others may have theirs."""
+        self._open += 1
+
+    def end_one(self) -> None:
+        self._open -= 1
 
     def grant(self) -> dict[str, Any] | None:
         """What a child needs to open one; None while this process has no connection left for it."""
-        self.is_open = True
         if not self._has_connection and not self._database.reserve_connection():
             return None
         self._has_connection = True

@@ -23,8 +23,14 @@ from tsuzuki.engine.executors.command.supervisor.processes import (
 )
 from tsuzuki.engine.executors.isolated.child.run_io import ChildRunIO
 from tsuzuki.engine.executors.isolated.child.streams import Streams
-from tsuzuki.engine.executors.isolated.frames import FrameWriter
-from tsuzuki.engine.executors.isolated.messages import outcome_message, requests, task_of
+from tsuzuki.engine.executors.isolated.frames import MESSAGE, FrameWriter
+from tsuzuki.engine.executors.isolated.messages import (
+    Message,
+    encoded,
+    outcome_message,
+    requests,
+    task_of,
+)
 from tsuzuki.engine.executors.python.call import FunctionCall
 from tsuzuki.engine.executors.python.functions import Functions
 from tsuzuki.engine.outcome import Failed, Outcome
@@ -42,6 +48,7 @@ class _Call:
 
     def __init__(self, task: Task, *, run_io: ChildRunIO, functions: Functions) -> None:
         self.task = task
+        self.run_io = run_io
         self.stop_signal = StopSignal()
         on_fork(self.stop_signal)
         self._call = FunctionCall(
@@ -71,8 +78,8 @@ class Child:
     def __init__(self, *, pipe: int, requests_pipe: int, mark: bytes, base_folder: Path) -> None:
         writer = FrameWriter(pipe, mark)
         self._requests_pipe = requests_pipe
+        self._writer = writer
         self._streams = Streams(writer, pipe)
-        self._run_io = ChildRunIO(writer)
         self._functions = Functions({}, base_folder=base_folder)
         self._calls: SimpleQueue[_Call] = SimpleQueue()
         self._call: _Call | None = None
@@ -85,20 +92,23 @@ class Child:
             self._execute(self._calls.get())
 
     def _execute(self, call: _Call) -> None:
-        self._run_io.send({"accepted": call.task.run.id})
+        self._send({"accepted": call.task.run.id})
         outcome = call.outcome()
         if os.getpid() != self._pid:
             os._exit(0)  # the function has forked, and returned in the fork too
         call.stop_signal.fence()
         self._streams.flush()
-        self._run_io.close()
-        self._run_io.send(
+        is_clean = all([call.run_io.close(), self._restore(), not has_children()])
+        self._send(
             {
                 "ended": outcome_message(outcome),
-                "is_clean": self._restore() and not has_children(),
+                "is_clean": is_clean,
                 "resident": _resident_bytes(),
             }
         )
+
+    def _send(self, message: Message) -> None:
+        self._writer.write(MESSAGE, encoded(message))
 
     def _restore(self) -> bool:
         """Undo what a function may have changed for the next one; whether that was possible."""
@@ -121,11 +131,14 @@ class Child:
     def _take(self, request: dict[str, Any]) -> None:
         if "run" in request:
             task = task_of(request["run"])
-            self._call = _Call(task, run_io=self._run_io, functions=self._functions)
+            run_io = ChildRunIO(self._writer)
+            self._call = _Call(task, run_io=run_io, functions=self._functions)
             self._calls.put(self._call)
+        elif self._call is None:
+            return
         elif "reply" in request:
-            self._run_io.replies.put(request["reply"])
-        elif self._call is not None and self._call.task.run.id == request["stop"]:
+            self._call.run_io.replies.put(request["reply"])
+        elif self._call.task.run.id == request["stop"]:
             self._call.stop()
 
 

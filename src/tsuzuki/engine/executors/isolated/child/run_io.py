@@ -15,6 +15,7 @@ from tsuzuki.engine.run_counts import require_counts
 from tsuzuki.engine.task import Task
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.errors import UsageError
+from tsuzuki.store.sql.forks import on_fork
 
 if TYPE_CHECKING:
     from tsuzuki.store.runs.progress import ProgressReport
@@ -27,17 +28,28 @@ _KINDS = {"log": LOG_LINE, "stderr": STDERR_LINE}
 
 
 class ChildRunIO:
-    """Implements `RunIO` in a child. `replies` are put there by the thread that reads what the worker sends."""
+    """Implements `RunIO` in a child, for one run: a thread that its function leaves behind must not take part in the
+    next one. `replies` are put there by the thread that reads what the worker sends."""
 
     def __init__(self, writer: FrameWriter) -> None:
         self._writer = writer
         self._pid = os.getpid()
-        self._asking = threading.Lock()
         self._database: Database | None = None
+        self._transactions = 0
+        self._is_closed = False
         self.replies: SimpleQueue[Mapping[str, Any]] = SimpleQueue()
+        self.forget_parent()
+        on_fork(self)
+
+    def forget_parent(self) -> None:
+        """Start with locks of its own, also in a forked process."""
+        self._asking, self._sending = threading.Lock(), threading.Lock()
 
     def send(self, message: Message) -> None:
-        self._writer.write(MESSAGE, encoded(message))
+        """Does nothing once it is closed."""
+        with self._sending:
+            if not self._is_closed:
+                self._writer.write(MESSAGE, encoded(message))
 
     def log(self, task: Task, stream: str, content: str | bytes) -> None:  # noqa: ARG002 -- as in `RunIO`
         text = content if isinstance(content, str) else content.decode("utf-8", "replace")
@@ -59,8 +71,9 @@ class ChildRunIO:
         from tsuzuki.engine.worker.run_io import WorkerRunIO  # noqa: PLC0415
 
         self._require_main_process()
-        grant = self._ask({"ask": "transaction"})
+        self._transactions += 1
         try:
+            grant = self._ask({"ask": "transaction"})
             database = self._opened(grant)
             output = _ChildOutput(self, task)
             run_io = WorkerRunIO(
@@ -69,13 +82,18 @@ class ChildRunIO:
             with _watched(database, grant["seconds_max"]), run_io.transaction(task) as connection:
                 yield connection
         finally:
+            self._transactions -= 1
             self.send({"transaction_ended": True})
 
-    def close(self) -> None:
-        """The run has ended: give its connection back."""
+    def close(self) -> bool:
+        """The run has ended: send nothing more for it, and give its connection back. False if a thread that the
+        function has left behind still has a transaction."""
+        with self._sending:
+            self._is_closed = True
         database, self._database = self._database, None
         if database is not None:
             database.close()
+        return not self._transactions
 
     def ask_progress(self, task: Task) -> "ProgressReport | None":
         """The run's last report, if it is not stored yet."""
@@ -102,7 +120,7 @@ class ChildRunIO:
 
         if self._database is None:
             self._database = open_database(grant["url"], clock=SystemClock())
-            self._database.name_sessions(grant["session"])
+            self._database.name_sessions(grant["session"], is_key=True)
         return self._database
 
 

@@ -3,17 +3,23 @@
 What other code writes to descriptors 1 and 2 goes into the same pipe, past these objects.
 """
 
+import ctypes
 import io
 import logging
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 from tsuzuki.engine.executors.isolated.frames import LOG_LINE, STDERR, STDOUT, FrameWriter
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
+
+_libc = ctypes.CDLL(None)
+_LINE_BUFFERED = 1
+"""`_IOLBF` of C."""
 
 
 class _FramedStream(io.RawIOBase):
@@ -61,16 +67,25 @@ class Streams:
         logging.getLogger().addHandler(_LogLines(writer))
         logging.getLogger().setLevel(logging.INFO)
         logging.captureWarnings(True)
+        _buffer_lines_of_c()
         self.restore()
 
     def restore(self) -> None:
         sys.stdout, sys.stderr = self._stdout, self._stderr
         for descriptor in (1, 2):
             os.dup2(self._pipe, descriptor)
+        os.set_blocking(self._pipe, True)
 
     def flush(self) -> None:
         for flush in (sys.stdout.flush, sys.stderr.flush, self._stdout.flush, self._stderr.flush):
             _attempt(flush)
+        _libc.fflush(None)
+
+
+def _buffer_lines_of_c() -> None:
+    """Into a pipe, C code would write whole blocks: late, and in the next run's log."""
+    with suppress(ValueError):  # a C library without this name
+        _libc.setvbuf(ctypes.c_void_p.in_dll(_libc, "stdout"), None, _LINE_BUFFERED, 0)
 
 
 def _text(raw: io.RawIOBase, *, errors: str) -> TextIO:
