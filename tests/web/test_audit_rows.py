@@ -32,6 +32,8 @@ from tsuzuki.store import failures
 from tsuzuki.store.failures import RunFailure
 from tsuzuki.store.sql.database import Database
 from tsuzuki.web.documents import openapi_of
+from tsuzuki.web.pages.audit_words import audit_words
+from tsuzuki.wiring.collectors import audited_types
 
 FILE = """\
 webhooks:
@@ -328,6 +330,9 @@ def test_every_change_leaves_a_line_with_its_actor(served: Served) -> None:
         if story is builds:
             _wait_for_build(served, cookie)
     assert called == changing_operations(served)
+    entries = served.application.audit.find(limit=500)
+    codes = {code for entry in entries for code in (entry.action, entry.object_type)}
+    assert codes | set(audited_types()) <= audit_words().keys()
 
 
 def _changed(served: Served, step: Step, cookie: str) -> HttpAnswer:

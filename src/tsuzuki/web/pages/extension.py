@@ -42,6 +42,9 @@ class Pages:
     overview: "OverviewCards | None" = None
     """Its cards on the overview."""
 
+    audit_words: Mapping[str, str] = field(default_factory=dict)
+    """By the code of an action or of an object type of its audit log, what people read: `message("Email settled")`."""
+
     run_effects: str | None = None
     """What a run left behind, for the page of the run: `(PageContext, Run) -> RunEffects`."""
 

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from tsuzuki.web.pages.ansi import parts_of
 from tsuzuki.web.pages.assets import asset_url
+from tsuzuki.web.pages.audit_words import audit_words
 from tsuzuki.web.pages.extension import extensions, folders
 from tsuzuki.web.pages.flash import forget_flash
 from tsuzuki.web.pages.formats import FILTERS
@@ -66,6 +67,7 @@ def environment(language: str) -> Environment:
         refusal_title=refusal_title,
         ansi_parts=parts_of,
         asset_url=asset_url,
+        audit_words=audit_words(),
         path_part=path_part,
         languages=LANGUAGES,
         extension_icons={k: v for one in extensions() for k, v in one.icons.items()},

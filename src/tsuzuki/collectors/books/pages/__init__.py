@@ -18,5 +18,11 @@ PAGES = Pages(
         'V3c-2-.3-4.500 0-6 1zm0 0v9.500"/>',
     },
     menu=(MenuEntry(message("Books"), "/books", Right.COLLECTORS_READ, "books", "b"),),
+    audit_words={
+        "mail": message("Email"),
+        "books.cursor.reset": message("Cursor reset"),
+        "books.mail.reset": message("Mailed books reset"),
+        "books.mail.decide": message("Email resolved"),
+    },
     run_effects="tsuzuki.collectors.books.pages.run_effects:run_effects",
 )

@@ -17,4 +17,9 @@ PAGES = Pages(
         "code": '<path d="M5 4.500 1.500 8 5 11.500m6-7L14.500 8 11 11.500M9 3 7 13"/>',
     },
     menu=(MenuEntry(message("Code index"), "/index", CODE_READ, "code", "i"),),
+    audit_words={
+        "tree": message("Tree"),
+        "codeindex.build": message("Index built"),
+        "codeindex.remove": message("Index removed"),
+    },
 )

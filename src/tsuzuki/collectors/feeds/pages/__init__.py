@@ -19,6 +19,12 @@ PAGES = Pages(
         "feeds": '<path d="M3 8.500A4.500 4.500 0 0 1 7.500 13M3 4a9 9 0 0 1 9 9M3.500 12.500h.1"/>',
     },
     menu=(MenuEntry(message("Feeds"), "/feeds", Right.COLLECTORS_READ, "feeds", "n"),),
+    audit_words={
+        "feed item": message("Feed item"),
+        "feeds.item.approve": message("Post approved"),
+        "feeds.item.requeue": message("Item requeued"),
+        "feeds.post.decide": message("Post resolved"),
+    },
     run_effects="tsuzuki.collectors.feeds.pages.run_effects:run_effects",
     numbered="tsuzuki.collectors.feeds.pages.items:numbered",
 )
