@@ -70,7 +70,7 @@ def test_a_setting_is_changed_refused_and_reset(ada: Visitor, place: AccessSite)
     dialog = page.get_by_role("dialog", name="Confirm")
     expect(dialog).to_contain_text("from 25 s to the default, 10 s")
     dialog.get_by_role("button", name="Reset lease_seconds").click()
-    expect(page.locator("#flash")).to_contain_text("has its default again")
+    expect(page.locator("#flash")).to_contain_text("lease_seconds was reset")
     newest = place.served.application.audit.find(object_type="setting", limit=1)[0]
     assert newest.actor == "user:ada"
 

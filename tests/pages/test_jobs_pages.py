@@ -262,7 +262,7 @@ def test_the_schedule_of_a_job_in_the_file_is_changed_there_and_comments_stay(
     assert "every 1h" in file.read_text()
     page.get_by_role("button", name="Save").click()
     expect(page.locator("#job-next")).to_contain_text("02:30")
-    assert "schedule: daily at 02:30  # not less" in file.read_text()
+    assert 'schedule: "daily at 02:30"  # not less' in file.read_text()
 
 
 def test_a_schedule_that_another_person_changed_is_not_overwritten(

@@ -14,11 +14,12 @@ from support.moving_clock import MovingClock
 from support.observed_run_io import Killed, ObservedRunIO, kill_at
 from support.threads import at_once
 from tsuzuki.engine.leader.bulk_canceler import BulkCanceler
+from tsuzuki.model.built_in_jobs import BULK_ACTIONS
 from tsuzuki.model.bulk import BulkResult, BulkState, BulkVerb
 from tsuzuki.model.errors import Conflict, Fenced, NotFound, UsageError
 from tsuzuki.model.states import FINAL_STATES, LIVE_STATES, RunState
 from tsuzuki.services import bulk_handler
-from tsuzuki.services.bulk import JOB_NAME, BulkActions, BulkActionView
+from tsuzuki.services.bulk import BulkActions, BulkActionView
 from tsuzuki.services.runs import Request, RunFilter, Runs
 from tsuzuki.store import audit, jobs
 from tsuzuki.store import bulk as bulk_store
@@ -52,7 +53,7 @@ def confirmed(bulk: BulkActions, verb: BulkVerb, wanted: RunFilter = ANY) -> int
 def start(database: Database, term: Term, bulk_id: int) -> HandlerRun[ObservedRunIO]:
     """A run that carries the action out, as the engine would start one."""
     with database.read() as connection:
-        job = jobs.get_by_name(connection, JOB_NAME)
+        job = jobs.get_by_name(connection, BULK_ACTIONS)
     assert job is not None
     return start_run(database, term, job.id, arguments={"bulk": bulk_id}, run_io=ObservedRunIO)
 
@@ -139,7 +140,7 @@ def test_a_preview_is_confirmed_once_however_many_try(
     answers = at_once(4, confirm)
     assert sorted(map(str, [a for a in answers if isinstance(a, str)])) == ["bulk_confirmed"] * 3
     with database.read() as connection:
-        assert len(runs.find(connection, RunFilter(job_name=JOB_NAME))) == 1
+        assert len(runs.find(connection, RunFilter(job_name=BULK_ACTIONS))) == 1
 
 
 def test_no_key_of_a_caller_keeps_an_action_from_being_carried_out(
@@ -152,7 +153,7 @@ def test_no_key_of_a_caller_keeps_an_action_from_being_carried_out(
     assert view.action.run_id not in (None, own.run_id)
     assert view.state is BulkState.CONFIRMED
     with database.read() as connection:
-        (run,) = runs.find(connection, RunFilter(job_name=JOB_NAME))
+        (run,) = runs.find(connection, RunFilter(job_name=BULK_ACTIONS))
     assert (run.id, run.arguments) == (view.action.run_id, {"bulk": bulk_id})
 
 

@@ -432,7 +432,7 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         name="the leader's confirmation waits for the row of a handler",
         scenario="long transactions",
         violation="waits for a row that a handler holds",
-        seed=422,
+        seed=511,
         broken=lambda: waiting(CONFIRMATION),
     ),
     BrokenGuard(

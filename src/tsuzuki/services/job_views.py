@@ -26,7 +26,7 @@ class SyncState(StrEnum):
     CHANGED = "changed"
     """Different in the file and in the database."""
 
-    GONE = "gone from the file"
+    GONE = "removed from the file"
     """No longer in the file, still in the database."""
 
     REFUSED = "refused"

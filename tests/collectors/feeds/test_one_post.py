@@ -128,7 +128,7 @@ def test_an_article_of_two_feeds_belongs_to_the_first_and_is_posted_once(
     (item,) = feeds_fixture.items()
     explained = feeds_fixture.service.explanations.explain(str(item["id"]))
     found, also_listed = explained.history
-    assert "by the feed bot/news" in found
+    assert "in feed bot/news" in found
     assert "bot/all" in also_listed
 
 

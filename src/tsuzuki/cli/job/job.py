@@ -44,7 +44,11 @@ def job() -> None:
 )
 @click.pass_obj
 def ls(invocation: Invocation, built_in: bool) -> None:
-    """List all jobs: those of the file and those of the database, each with its last result."""
+    """List the jobs in the file and in the database, each with its last result.
+
+    \b
+    tsuzuki job ls --built-in
+    """
     found, last_ends = ask(invocation, lambda source: (source.jobs.find(), source.jobs.last_ends()))
     views = [view for view in found if built_in or not view.is_built_in]
     job_views.emit_list(

@@ -105,7 +105,7 @@ def test_an_item_shows_verdict_tokens_cost_and_post(person: Visitor) -> None:
     expect(page.locator(".post-preview")).to_contain_text("They can be read from Monday on.")
     expect(page.locator("main .facts")).to_contain_text("1,800")
     expect(page.locator("main .facts")).to_contain_text("$0.0024")
-    expect(page.locator("main .facts")).to_contain_text("Ready to post")
+    expect(page.locator("main .facts")).to_contain_text("Worth posting")
 
 
 def test_the_steps_of_an_item_are_told_in_japanese(site: Served) -> None:
@@ -378,7 +378,7 @@ def test_several_held_posts_are_approved_from_the_list(person: Visitor, site: Se
     expect(page.get_by_role("heading", name="Approve 2 posts?")).to_be_visible()
     check_page(page)
     page.get_by_role("button", name="Approve 2 posts").click()
-    expect(page.locator("#flash")).to_contain_text("2 posts")
+    expect(page.locator("#flash")).to_contain_text("Posts approved: 2")
     expect(page).to_have_url(re.compile(r"/feeds/items\?waiting=approval$"))
     assert post(site, "/feeds/items/approve", f"id={ids[0]}")[0] == 409
 

@@ -65,3 +65,5 @@ def test_the_tail_is_whole_lines_or_the_end_of_one() -> None:
     assert output.tail() == "last"
     output.feed(b"y" * 2 * TAIL_BYTES_MAX)
     assert output.tail() == "y" * TAIL_BYTES_MAX
+    output.feed(b"\n")
+    assert output.tail() == "y" * (TAIL_BYTES_MAX - 1)

@@ -56,7 +56,7 @@ class FoundEntryOut(Model):
     published_at: Moment | None
 
 
-class FoundOut(Model):
+class FoundFeedOut(Model):
     """What the feed lists now. `problem`: why it could not be read."""
 
     title: str | None
@@ -74,7 +74,7 @@ class PlannedFeed(Model):
     place: str | None
     missing: list[SentenceText]
     notes: list[SentenceText]
-    found: FoundOut | None
+    found: FoundFeedOut | None
     set: dict[str, str]
     body: str
 
@@ -156,11 +156,11 @@ def _plan(
     )
 
 
-def _found(context: PageContext, job: JobView, name: str) -> FoundOut | None:
+def _found(context: PageContext, job: JobView, name: str) -> FoundFeedOut | None:
     look = feeds_service(context).definitions.look(job, name)
     if look is None:
         return None
-    return FoundOut(
+    return FoundFeedOut(
         title=look.title,
         count=look.count,
         entries=[FoundEntryOut(**context.mask(vars(entry))) for entry in look.entries],

@@ -59,9 +59,10 @@ class OutputStream:
 
     def tail(self) -> str:
         """The last whole lines that were written; or the end of the last one."""
-        _, newline, whole = self._tail.partition(b"\n")
-        is_cut = len(self._tail) == TAIL_BYTES_MAX
-        return text_of(self._mask(whole if is_cut and newline else self._tail)).strip()
+        whole = self._tail
+        if len(self._tail) == TAIL_BYTES_MAX:
+            whole = self._tail.partition(b"\n")[2] or self._tail
+        return text_of(self._mask(whole)).strip()
 
 
 class CommandOutput:
