@@ -41,6 +41,7 @@ from tsuzuki.services.job_changes import JobSyncChange
 from tsuzuki.services.job_views import JobView, LastEnd, SyncState, view_of, views_of
 from tsuzuki.services.lookup import job_unknown, require_job
 from tsuzuki.services.lost_functions import disable_lost
+from tsuzuki.services.presence import missing_here
 from tsuzuki.store import jobs
 from tsuzuki.store.runs import recent_runs
 from tsuzuki.store.sql.database import Connection, Database
@@ -195,6 +196,10 @@ class Jobs(ActingService):
         with self._editing(name, version=version) as editor:
             editor.update_job(name, changes, removals)
         return self.get(name)
+
+    def missing_here(self, spec: JobSpec, environ: Mapping[str, str]) -> str | None:
+        """The program or function of the job that does not exist on this machine; None if it does."""
+        return missing_here(spec, workspace=self._reload().workspace, environ=environ)
 
     def set_enabled(self, name: str, enabled: bool) -> JobView:
         view = self.get(name)

@@ -64,6 +64,68 @@ def test_a_dry_run_shows_what_would_be_and_writes_nothing(
     assert not list(workspace.folder.glob(".*.lock"))
 
 
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        ("-- nosuchprogram x", "nosuchprogram"),
+        ("-- ./nosuch.sh", "nosuch.sh"),
+        ("-- ./notes.txt", "notes.txt"),
+        ("--set cwd=inner -- ./run.sh", "inner/run.sh"),
+        ("--env PATH=/nowhere -- true", "true"),
+        ("--python nosuch.module:f", "nosuch.module"),
+        ("--python package.nosuch:f", "package.nosuch"),
+        ("--python package.reports:nosuch", "nosuch"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["add other", "update hello"])
+def test_a_program_or_function_that_does_not_exist_here_is_warned_of(
+    verb: str, words: str, missing: str, workspace: Workspace
+) -> None:
+    write_programs(workspace)
+    ended = workspace.ok("job", *verb.split(), *words.split())
+    (warning,) = (line for line in ended.err.splitlines() if line.startswith("warning: "))
+    assert missing in warning
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "-- true",
+        "-- ./run.sh",
+        "-- /bin/sh",
+        "--set cwd=inner -- ../run.sh",
+        "--env PATH=${TOOLS} -- nosuchprogram",
+        "--python package.reports:send",
+        "--python package.reports:imported",
+        "--python package.reports:Report.send",
+        "--python package.dynamic:anything",
+        "--python json:dumps",
+        "--type verify",
+    ],
+)
+def test_what_exists_here_or_is_known_to_the_run_alone_is_not_warned_of(
+    words: str, workspace: Workspace
+) -> None:
+    write_programs(workspace)
+    assert "warning" not in workspace.ok("job", "add", "other", *words.split()).err
+    assert not (workspace.folder / "imported").exists()
+
+
+def write_programs(workspace: Workspace) -> None:
+    """A script, a file that cannot be executed, and a package that says when it is imported."""
+    folder = workspace.folder
+    (folder / "notes.txt").touch()
+    (folder / "run.sh").touch(mode=0o755)
+    (folder / "inner").mkdir()
+    (folder / "package").mkdir()
+    for name, text in {
+        "__init__": "open('imported', 'w').close()",
+        "reports": "from os import path as imported\ndef send(): ...\nclass Report:\n  def send(): ...",
+        "dynamic": "def __getattr__(name): ...",
+    }.items():
+        (folder / "package" / f"{name}.py").write_text(text)
+
+
 def test_a_dry_run_refuses_what_the_real_one_would(workspace: Workspace) -> None:
     assert workspace.run(*"job add hello --dry-run -- x".split()).code == 6
     assert workspace.run(*"job add other --dry-run --set priority=high -- x".split()).code == 3

@@ -23,11 +23,12 @@ from tsuzuki.cli.job.options import (
 from tsuzuki.cli.job.questions import JobQuestions, can_ask
 from tsuzuki.cli.terminal.confirmation import confirm, yes_option
 from tsuzuki.cli.terminal.formatting import describe_changes
-from tsuzuki.cli.terminal.output import Column, emit, say
+from tsuzuki.cli.terminal.output import Column, emit, say, warn
 from tsuzuki.model.errors import UsageError
 
 if TYPE_CHECKING:
     from tsuzuki.services.jobs import JobView
+    from tsuzuki.wiring.application import Application
 
 names_argument = click.argument(
     "names", nargs=-1, required=True, metavar="NAME...", shell_complete=job_names()
@@ -62,6 +63,7 @@ def add(invocation: Invocation, /, name: str | None, dry_run: bool, **said: Any)
         view = application.jobs.add(str(name), changes.values, dry_run=dry_run)
         file = application.jobs.require_file()
     say(invocation, DRY_RUN if dry_run else f"Added '{name}' to {file}.")
+    _warn_of_missing(invocation, application, view)
     _show(invocation, view)
 
 
@@ -114,6 +116,8 @@ def update(
             name, changes.values, removals=changes.removals, dry_run=dry_run
         )
     _tell_changes(invocation, before, view, dry_run=dry_run)
+    if before.spec.options != view.spec.options:
+        _warn_of_missing(invocation, application, view)
     _show(invocation, view)
 
 
@@ -181,6 +185,13 @@ def _tell_changes(
     say(invocation, DRY_RUN if dry_run else f"Changed '{after.name}':")
     for change in describe_changes(before.definition(), after.definition()):
         say(invocation, f"  {change}")
+
+
+def _warn_of_missing(invocation: Invocation, application: "Application", view: "JobView") -> None:
+    """A warning only: another machine may execute the job."""
+    missing = application.jobs.missing_here(view.spec, invocation.environ)
+    if missing is not None:
+        warn(invocation, f"{missing}: on this machine, runs of '{view.name}' will not succeed")
 
 
 def _show(invocation: Invocation, view: "JobView") -> None:
