@@ -66,6 +66,7 @@ class Explanation:
     run_id: int
     job: str
     state: RunState
+    outcome: Outcome | None
     reasons: list[StatusReason]
 
     def as_dict(self) -> dict[str, Any]:
@@ -73,6 +74,7 @@ class Explanation:
             "run_id": self.run_id,
             "job": self.job,
             "state": self.state,
+            "outcome": self.outcome,
             "reasons": [asdict(reason) for reason in self.reasons],
         }
 
@@ -109,7 +111,9 @@ def explain(connection: Connection, run: Run, *, now: datetime, liveness: Livene
             reasons = _where_held(facts)
         case _:
             reasons = [_ended(facts)]
-    return Explanation(run_id=run.id, job=run.job_name, state=run.state, reasons=reasons)
+    return Explanation(
+        run_id=run.id, job=run.job_name, state=run.state, outcome=run.outcome, reasons=reasons
+    )
 
 
 def _why_waiting(facts: _RunFacts) -> list[StatusReason]:

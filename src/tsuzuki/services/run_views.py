@@ -19,6 +19,7 @@ class RunView:
     def as_dict(self) -> dict[str, Any]:
         return {
             **asdict(self.run),
+            "outcome": self.run.outcome,
             "retried_as": self.retried_as,
             "cancel_requested_by": self.cancel_requested and self.cancel_requested.requested_by,
             "cancel_requested_at": self.cancel_requested and self.cancel_requested.requested_at,

@@ -8,6 +8,8 @@ import pytest
 from support.databases import opened
 from support.factories import WORKER, add_worker, take_lead
 from support.workspace import Workspace
+from tsuzuki.model.states import Reason
+from tsuzuki.store.runs import moves
 
 
 def add(workspace: Workspace, name: str, *argv: str, options: tuple[str, ...] = ()) -> None:
@@ -267,6 +269,27 @@ def test_a_waiting_run_of_a_list_has_its_reason(workspace: Workspace) -> None:
     assert workspace.data("run", "ls", "--state", "skipped") == []
     (canceled,) = workspace.data("run", "ls", "--state", "canceled")
     assert (canceled["outcome"], canceled["waits_for"]) == ("canceled", None)
+
+
+def test_a_skipped_run_is_called_skipped_and_its_stored_state_is_told_to_machines(
+    workspace: Workspace,
+) -> None:
+    run_id = run_of(workspace, "hello")
+    with opened(f"sqlite:///{workspace.database}") as database:
+        term = take_lead(database)
+        with database.write() as connection:
+            skipped = [moves.RunRef(id=run_id, version=1)]
+            assert moves.skip(connection, term=term, runs=skipped, reason=Reason.OVERLAP)
+    words = ("run", "ls"), ("run", "show", str(run_id)), ("run", "explain", str(run_id))
+    for command in words:
+        found = workspace.data(*command)
+        (run,) = found if isinstance(found, list) else [found]
+        assert (run["state"], run["outcome"]) == ("CANCELED", "skipped")
+        shown = workspace.ok(*command)
+        assert "SKIPPED" in shown.out.partition("FROM")[0] + shown.err
+    assert "\tSKIPPED\t" in workspace.ok("run", "ls", "-o", "plain").out
+    watched = workspace.run("run", "watch", str(run_id))
+    assert (watched.code, "SKIPPED" in watched.out) == (1, True)
 
 
 def test_a_log_without_a_line_says_so(workspace: Workspace) -> None:

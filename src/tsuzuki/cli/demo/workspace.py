@@ -165,7 +165,9 @@ class DemoWorkspace:
     def file_text(self, ports: Mapping[str, int]) -> str:
         """The text of `tsuzuki.yaml`: a section and a job of each part, and jobs of our own."""
         context = self.context()
-        own_jobs = OWN_JOBS.replace("ANCHOR", (context.since + FIRST_TICK).isoformat())
+        own_jobs = OWN_JOBS.replace(
+            "ANCHOR", (context.since + FIRST_TICK).isoformat(timespec="seconds")
+        )
         values = [{**ports, **part.values(context)} for part in self.parts]
         sections = [
             part.section.format(**own) for part, own in zip(self.parts, values, strict=True)

@@ -17,7 +17,7 @@ from tsuzuki.cli.invocation import Invocation, OutputFormat
 from tsuzuki.cli.options import EnumChoice, before_id_option
 from tsuzuki.cli.run.bulk import bulk
 from tsuzuki.cli.run.failures import failures
-from tsuzuki.cli.run.states import ShownState, in_states
+from tsuzuki.cli.run.states import ShownState, in_states, shown_state
 from tsuzuki.cli.run.views import COLUMNS, HISTORY, row, summary, terminal_history, terminal_list
 from tsuzuki.cli.run.watch import (
     exit_with_result,
@@ -127,7 +127,7 @@ def ls(
     else:
         emit(
             invocation,
-            [row(one, reasons.get(one.id)) for one in shown],
+            [row(one, reasons.get(one.id), is_json=invocation.output.is_json) for one in shown],
             columns=COLUMNS,
             empty=empty,
         )
@@ -204,7 +204,7 @@ def watch(invocation: Invocation, run_id: int, timeout: float | None) -> None:
         telling_that_it_goes_on(invocation, run_id),
     ):
         ended = watch_run(invocation, application, run_id, timeout=timeout, with_log=True)
-    emit(invocation, row(ended), columns=COLUMNS)
+    emit(invocation, row(ended, is_json=invocation.output.is_json), columns=COLUMNS)
     exit_with_result(ended)
 
 
@@ -290,7 +290,7 @@ def explain(invocation: Invocation, run_id: int) -> None:
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, explanation.as_dict())
         return
-    say(invocation, f"Run {run_id} of {explanation.job} is {explanation.state}.")
+    say(invocation, f"Run {run_id} of {explanation.job} is {shown_state(explanation)}.")
     emit(invocation, explanation.reasons, columns=reason_columns(explanation.reasons))
 
 

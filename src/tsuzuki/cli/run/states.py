@@ -8,6 +8,7 @@ from tsuzuki.model.states import Outcome, RunState
 
 if TYPE_CHECKING:
     from tsuzuki.model.run import Run
+    from tsuzuki.services.explain import Explanation
 
 
 class ShownState(StrEnum):
@@ -24,7 +25,7 @@ class ShownState(StrEnum):
     SKIPPED = "SKIPPED"
 
 
-def shown_state(run: "Run") -> ShownState:
+def shown_state(run: "Run | Explanation") -> ShownState:
     return ShownState.SKIPPED if run.outcome is Outcome.SKIPPED else ShownState(run.state)
 
 

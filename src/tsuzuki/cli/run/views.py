@@ -51,11 +51,14 @@ def state_style(state: ShownState) -> str:
     return STATE_STYLES.get(state, "")
 
 
-def row(one: "Run", reason: "StatusReason | None" = None) -> dict[str, Any]:
-    """A run for `COLUMNS`; JSON has every field of it. `reason` is why it waits."""
+def row(
+    one: "Run", reason: "StatusReason | None" = None, *, is_json: bool = True
+) -> dict[str, Any]:
+    """A run for `COLUMNS`; JSON has every field of it, and the state as it is stored. `reason` is why it waits."""
     waits_for = reason and {"cause": reason.cause, "sentence": str(reason.sentence)}
     return {
         **asdict(one),
+        "state": one.state if is_json else shown_state(one),
         "outcome": one.outcome,
         "progress": _progress(one),
         "waits_for": waits_for,

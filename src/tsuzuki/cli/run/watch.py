@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tsuzuki.cli.errors import ExitWith
 from tsuzuki.cli.invocation import Invocation
+from tsuzuki.cli.run.states import shown_state
 from tsuzuki.cli.terminal.output import Column, is_terminal, say
 from tsuzuki.cli.terminal.progress import LINE_SECONDS_MAX, ProgressInterval
 from tsuzuki.cli.terminal.values import table_text
@@ -235,4 +236,4 @@ def sentence(run: "Run") -> str:
     """Where a run is, in a line."""
     why = f" ({run.reason})" if run.reason else ""
     said = f": {run.error}" if run.error else ""
-    return f"Run {run.id} of {run.job_name} is {run.state}{why}{said}"
+    return f"Run {run.id} of {run.job_name} is {shown_state(run)}{why}{said}"

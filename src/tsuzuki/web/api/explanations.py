@@ -1,6 +1,6 @@
 """Why a run or a job is where it is, as it is answered."""
 
-from tsuzuki.model.states import RunState
+from tsuzuki.model.states import Outcome, RunState
 from tsuzuki.services.explain import Cause, Explanation, StatusReason
 from tsuzuki.web.answers import Model, SentenceText
 from tsuzuki.web.context import Context
@@ -18,6 +18,7 @@ class RunExplanation(Model):
     run_id: int
     job: str
     state: RunState
+    outcome: Outcome | None
     reasons: list[ReasonOut]
 
 
@@ -32,6 +33,7 @@ def explanation_out(context: Context, found: Explanation) -> RunExplanation:
         run_id=found.run_id,
         job=found.job,
         state=found.state,
+        outcome=found.outcome,
         reasons=[reason_out(context, reason) for reason in found.reasons],
     )
 
