@@ -45,8 +45,8 @@ def addresses() -> list[str]:
     """Addresses of all pages that need no prior selection."""
     found = {
         route.path
-        for router in screens.routers()
-        for route in router.routes
+        for screen in screens.screens()
+        for route in screen.routes
         if isinstance(route, PageRoute) and route.methods == {"GET"} and route.right
     }
     return sorted(path for path in found if "{" not in path and path != "/runs/selected")

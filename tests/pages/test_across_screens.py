@@ -31,8 +31,8 @@ SEEN_AGAIN = "document.dispatchEvent(new Event('visibilitychange'))"
 
 def addresses(kind: type[PageRoute] | type[TwinRoute]) -> Iterator[str]:
     """Of every page, or twin: those of one object by an example."""
-    for router in screens.routers():
-        for route in router.routes:
+    for screen in screens.screens():
+        for route in screen.routes:
             if not isinstance(route, kind) or route.methods != {"GET"}:
                 continue
             names = re.findall(r"\{(\w+)", route.path)

@@ -62,8 +62,8 @@ def pages() -> list[tuple[Site, str]]:
     """Each page that has an address of its own, and examples; with the workspace to show it in."""
     found = {
         route.path
-        for router in screens.routers()
-        for route in router.routes
+        for screen in screens.screens()
+        for route in screen.routes
         if isinstance(route, PageRoute) and route.methods == {"GET"} and route.right
     }
     paths = sorted(path for path in found - NEEDS_CHOICE if "{" not in path) + EXAMPLES

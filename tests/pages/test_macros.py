@@ -44,7 +44,7 @@ RUN = SimpleNamespace(
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder: Path = tmp_path_factory.mktemp("workspace")
     with served_application(folder, fixed=False) as served:
-        served.server.app.include_router(_charts().router)
+        served.server.app.routes.extend(_charts().routes)
         yield served
 
 

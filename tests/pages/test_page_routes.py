@@ -35,7 +35,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 def routes() -> list[ApiRoute]:
-    found = [route for router in screens.routers() for route in router.routes]
+    found = [route for screen in screens.screens() for route in screen.routes]
     assert all(isinstance(route, PageRoute | TwinRoute) for route in found)
     return [route for route in found if isinstance(route, ApiRoute)]
 

@@ -7,11 +7,10 @@ from fastapi import Query
 from tsuzuki.web.answers import Model
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import Page, PageRequest, count_of
-from tsuzuki.web.route import api_router
-from tsuzuki.web.security.rights import requires
+from tsuzuki.web.route import ApiRouter
 from tsuzuki_statuses.rights import STATUSES_READ
 
-router = api_router("statuses")
+router = ApiRouter("statuses")
 
 
 class StatusOut(Model):
@@ -48,7 +47,7 @@ def page_of_statuses(context, query):
     )
 
 
-@router.get("/statuses", dependencies=[requires(STATUSES_READ)])
+@router.get("/statuses", right=STATUSES_READ)
 def list_statuses(context: Context, query: Annotated[StatusQuery, Query()]) -> Page[StatusOut]:
     """List stored statuses by job and id."""
     return page_of_statuses(context, query)

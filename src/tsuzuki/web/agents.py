@@ -21,17 +21,17 @@ from tsuzuki.model.errors import Interrupted, TsuzukiError, extra_missing
 from tsuzuki.services.read_limit import READ_SECONDS, limited_reads
 from tsuzuki.web.idempotency import NOT_KEPT
 from tsuzuki.web.problems import MEDIA_TYPE, problem_response
-from tsuzuki.web.route import api_router
+from tsuzuki.web.route import ApiRouter
 from tsuzuki.web.security.authentication import authenticate
 from tsuzuki.web.security.bodies import BODY_BYTES_MAX
 from tsuzuki.web.security.origins import check_no_other_site
-from tsuzuki.web.security.rights import authenticated
+from tsuzuki.web.security.rights import AUTHENTICATED
 from tsuzuki.wiring.application import Application
 
 if TYPE_CHECKING:
     from tsuzuki.mcp.http import HttpTools
 
-router = api_router("agents", prefix="")
+router = ApiRouter("agents", prefix="")
 
 DEFAULT_TOOLS = next(iter(presets()))
 
@@ -97,7 +97,7 @@ class Agents:
 
 @router.post(
     "/mcp",
-    dependencies=[authenticated()],
+    right=AUTHENTICATED,
     response_class=Response,
     responses={
         200: {

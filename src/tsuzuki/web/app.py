@@ -7,7 +7,7 @@ from functools import partial
 from importlib.metadata import version
 
 import anyio.to_thread
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
@@ -36,7 +36,7 @@ from tsuzuki.web.pages import assets
 from tsuzuki.web.pages.errors import error_page, wants_page
 from tsuzuki.web.pages.screens import include_pages
 from tsuzuki.web.problems import RequestError, problem_response
-from tsuzuki.web.route import unexpected
+from tsuzuki.web.route import ApiRouter, unexpected
 from tsuzuki.web.run_intake import RunIntake
 from tsuzuki.web.security.authentication import Authenticator, authenticate
 from tsuzuki.web.security.guard import RequestGuard
@@ -116,7 +116,7 @@ def build_app(
     return app
 
 
-def _collector_routers() -> list[APIRouter]:
+def _collector_routers() -> list[ApiRouter]:
     found = usable_parts(lambda one: [one.load(target) for target in one.routes])
     return [router for routers in found.values() for router in routers]
 

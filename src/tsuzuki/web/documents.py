@@ -8,11 +8,11 @@ from fastapi.responses import JSONResponse
 
 from tsuzuki.web.encoded_content import EncodedContent
 from tsuzuki.web.links import add_links
-from tsuzuki.web.route import api_router
-from tsuzuki.web.security.rights import public
+from tsuzuki.web.route import ApiRouter
+from tsuzuki.web.security.rights import PUBLIC
 from tsuzuki.web.security.session_cookie import NAME, SECURE_PREFIX
 
-router = api_router("documents", prefix="")
+router = ApiRouter("documents", prefix="")
 
 DESCRIPTION = """\
 Everything that Tsuzuki can be asked, below `/api/v1`.
@@ -59,7 +59,7 @@ def _build(app: FastAPI) -> dict[str, Any]:
     return document
 
 
-@router.get("/openapi.json", dependencies=[public()], response_class=JSONResponse)
+@router.get("/openapi.json", right=PUBLIC, response_class=JSONResponse)
 async def openapi_document(request: Request) -> Response:
     """This document."""
     state = request.app.state

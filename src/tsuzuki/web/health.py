@@ -9,11 +9,11 @@ from tsuzuki.model.access import Right
 from tsuzuki.model.errors import SchemaMismatch, TsuzukiError
 from tsuzuki.services.workers import LeaseView
 from tsuzuki.web.answers import Model, to_utc_text
-from tsuzuki.web.route import api_router
-from tsuzuki.web.security.rights import monitoring, public
+from tsuzuki.web.route import ApiRouter
+from tsuzuki.web.security.rights import PUBLIC, monitoring
 from tsuzuki.wiring.application import Application
 
-router = api_router("health", prefix="")
+router = ApiRouter("health", prefix="")
 
 
 class Alive(Model):
@@ -52,13 +52,13 @@ class Readiness(Model):
     )
 
 
-@router.get("/livez", dependencies=[public()])
+@router.get("/livez", right=PUBLIC)
 async def livez(request: Request) -> Alive:
     """The process answers."""
     return Alive(installation=request.app.state.session_cookie.installation)
 
 
-@router.get("/readyz", dependencies=[public()], responses={503: {"model": Readiness}})
+@router.get("/readyz", right=PUBLIC, responses={503: {"model": Readiness}})
 def readyz(request: Request, response: Response) -> Readiness:
     """The database answers, and its tables are those of this version. 503 if not; never because of the leader or of
     failing loops."""
@@ -113,7 +113,7 @@ def _lease_age(lease: LeaseView | None) -> LeaseAge | None:
 
 @router.get(
     "/metrics",
-    dependencies=[monitoring(Right.WORKERS_READ)],
+    right=monitoring(Right.WORKERS_READ),
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )

@@ -14,10 +14,10 @@ from tsuzuki.model.errors import ConfigurationError, NotAuthenticated
 from tsuzuki.services.server_log import log
 from tsuzuki.web.answers import Model
 from tsuzuki.web.problems import RequestError
-from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.rights import public
+from tsuzuki.web.route import ApiRouter
+from tsuzuki.web.security.rights import PUBLIC
 
-router = api_router("hooks", prefix="")
+router = ApiRouter("hooks", prefix="")
 
 WebhookName = Annotated[str, Path(min_length=1, max_length=200, examples=["shop"])]
 
@@ -31,11 +31,11 @@ class DeliveryReceived(Model):
 
 @router.post(
     "/hooks/{name}",
+    right=PUBLIC,
+    refuses=[401, 404, 409],
     status_code=202,
-    dependencies=[public()],
     responses={
         200: {"model": DeliveryReceived, "description": "The same delivery had come before."},
-        **problem_responses(401, 404, 409),
     },
     openapi_extra={"requestBody": {"content": {"application/json": {"schema": {}}}}},
 )

@@ -7,14 +7,14 @@ declared right cannot be made.
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.params import Depends
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
+from tsuzuki.model.access import AnyRight
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.services.access.permissions import require
 from tsuzuki.services.read_limit import READ_SECONDS, limited_reads
@@ -37,6 +37,7 @@ from tsuzuki.web.security.bodies import (
 from tsuzuki.web.security.rights import RequiredRight
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 PREFIX = "/api/v1"
 CODES_OF_ALL = (400, 421, 422, 500, 503)
@@ -45,38 +46,37 @@ CODES_WITH_BODY = (408, 413, 415)
 
 
 class ApiRoute(APIRoute):
-    """`dependencies` must have `requires(…)`, `authenticated()` or `public()`."""
+    """A route that needs a `right`, and refuses requests with the statuses in `refuses` beside those of all routes."""
 
     def __init__(
         self,
         path: str,
         endpoint: Callable[..., Any],
         *,
-        dependencies: Sequence[Depends] | None = None,
-        responses: dict[int | str, dict[str, Any]] | None = None,
+        right: AnyRight | RequiredRight,
+        method: str = "GET",
+        refuses: Sequence[int] = (),
+        responses: Mapping[int | str, dict[str, Any]] | None = None,
         openapi_extra: Mapping[str, Any] | None = None,
-        methods: set[str] | list[str] | None = None,
         **about: Any,
     ) -> None:
-        declared = self._declared = _declared_right(path, dependencies or ())
-        self.right, self.is_public = declared.right, declared.is_public
+        declared = right if isinstance(right, RequiredRight) else RequiredRight(right)
+        self._declared, self.right, self.is_public = declared, declared.right, declared.is_public
         extra: dict[str, Any] = {"x-right": declared.name, **(openapi_extra or {})}
         extra.setdefault("security", [] if self.is_public else [{"token": []}, {"session": []}])
-        if not self.is_public and "POST" in (methods or ()):
-            extra.setdefault("parameters", [idempotency.PARAMETER])
-            responses = {**problem_responses(409), **(responses or {})}
-        self.takes_key = idempotency.PARAMETER in extra.get("parameters", ())
         statuses = [*CODES_OF_ALL, *(() if self.is_public else CODES_OF_PROTECTED)]
-        if not {"GET"}.issuperset(methods or {"GET"}):
+        if method != "GET":
             statuses += [*CODES_WITH_BODY, *([403] if self.is_public else [])]
+        if method == "POST" and not self.is_public:
+            extra.setdefault("parameters", [idempotency.PARAMETER])
+            statuses.append(409)
+        self.takes_key = idempotency.PARAMETER in extra.get("parameters", ())
         super().__init__(
             path,
             endpoint,
-            # The right is checked here, by `_admit` and `_answer`, which is cheaper than as a dependency.
-            dependencies=[d for d in dependencies or () if d.dependency is not declared],
-            responses={**problem_responses(*statuses), **(responses or {})},
+            responses=_problems(*statuses, *refuses) | dict(responses or {}),
             openapi_extra=extra,
-            methods=methods,
+            methods=[method],
             **about,
         )
 
@@ -158,30 +158,42 @@ class ApiRoute(APIRoute):
             return await idempotency.answer_once(request, key, answer)
 
 
-def api_router(*tags: str, prefix: str = PREFIX) -> APIRouter:
-    """A router whose routes have their whole path and their operation id: an application takes them as they are."""
-    return APIRouter(
-        prefix=prefix,
-        route_class=ApiRoute,
-        tags=[*tags],
-        generate_unique_id_function=_operation_id,
-    )
+class ApiRouter:
+    """The routes of one part of the API, each declared with `right=` and what else an `ApiRoute` takes. They have their
+    whole path and their operation id: an application takes them as they are."""
+
+    def __init__(self, *tags: str, prefix: str = PREFIX) -> None:
+        self.routes: list[ApiRoute] = []
+        self._tags = tags
+        self._prefix = prefix
+
+    def get(self, path: str, **about: Any) -> Callable[[Endpoint], Endpoint]:
+        return self._route("GET", path, about)
+
+    def post(self, path: str, **about: Any) -> Callable[[Endpoint], Endpoint]:
+        return self._route("POST", path, about)
+
+    def put(self, path: str, **about: Any) -> Callable[[Endpoint], Endpoint]:
+        return self._route("PUT", path, about)
+
+    def patch(self, path: str, **about: Any) -> Callable[[Endpoint], Endpoint]:
+        return self._route("PATCH", path, about)
+
+    def delete(self, path: str, **about: Any) -> Callable[[Endpoint], Endpoint]:
+        return self._route("DELETE", path, about)
+
+    def _route(
+        self, method: str, path: str, about: Mapping[str, Any]
+    ) -> Callable[[Endpoint], Endpoint]:
+        def register(endpoint: Endpoint) -> Endpoint:
+            about_all = {"tags": [*self._tags], "operation_id": endpoint.__name__, **about}
+            self.routes.append(ApiRoute(self._prefix + path, endpoint, method=method, **about_all))
+            return endpoint
+
+        return register
 
 
-def _operation_id(route: APIRoute) -> str:
-    return route.name
-
-
-def _declared_right(path: str, dependencies: Sequence[Depends]) -> RequiredRight:
-    declared = [d.dependency for d in dependencies if isinstance(d.dependency, RequiredRight)]
-    if len(declared) != 1:
-        raise RuntimeError(
-            f"the route {path} must declare one right: requires(…), authenticated() or public()"
-        )
-    return declared[0]
-
-
-def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """What the OpenAPI document says about refusals."""
     return {
         status: {

@@ -14,12 +14,12 @@ from tsuzuki.services.access.users import UserView
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.names import GivenName, NewPassword, Password
 from tsuzuki.web.api.users import UserOut, user_out
-from tsuzuki.web.route import api_router, problem_responses
+from tsuzuki.web.route import ApiRouter
 from tsuzuki.web.security.refusal_log import note_refusal
-from tsuzuki.web.security.rights import public
+from tsuzuki.web.security.rights import PUBLIC
 from tsuzuki.web.security.session_cookie import session_cookie, session_secret
 
-router = api_router("access")
+router = ApiRouter("access")
 
 
 class SignIn(Model):
@@ -43,7 +43,7 @@ class Setup(Model):
     password: NewPassword
 
 
-@router.post("/sign-in", dependencies=[public()], responses=problem_responses(401, 429))
+@router.post("/sign-in", right=PUBLIC, refuses=[401, 429])
 def sign_in(request: Request, response: Response, body: SignIn) -> SignedInOut:
     """Start a session, whose cookie comes with the answer. After too many attempts 429 with Retry-After."""
     place = SignInPlace(
@@ -84,9 +84,7 @@ def end_own_session(request: Request, response: Response) -> None:
     session_cookie(request).forget(request, response)
 
 
-@router.post(
-    "/setup", status_code=201, dependencies=[public()], responses=problem_responses(401, 409)
-)
+@router.post("/setup", right=PUBLIC, refuses=[401, 409], status_code=201)
 async def set_up(request: Request, body: Setup) -> UserOut:
     """Add the first user, an admin, with the code of a server that was started with --setup."""
     return user_out(await redeem_setup_code(request, body.code, body.name, body.password))

@@ -16,11 +16,10 @@ from tsuzuki.web.api.runs import StartRun, start_run
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, count_of
 from tsuzuki.web.problems import InvalidRequest, PartProblem
-from tsuzuki.web.route import api_router, problem_responses
+from tsuzuki.web.route import ApiRouter
 from tsuzuki.web.security.bodies import INTEGER_MAX
-from tsuzuki.web.security.rights import requires
 
-router = api_router("books")
+router = ApiRouter("books")
 
 JobFilter = Annotated[str, Field(min_length=1, max_length=100)]
 MailId = Annotated[int, Path(ge=1, le=INTEGER_MAX, examples=[3])]
@@ -151,11 +150,7 @@ def stored_out(stored: StoredBook) -> StoredBookOut:
     )
 
 
-@router.get(
-    "/books",
-    dependencies=[requires(Right.COLLECTORS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/books", right=Right.COLLECTORS_READ, refuses=[404])
 def list_books(context: Context, query: Annotated[BookQuery, Query()]) -> Page[StoredBookOut]:
     """List books, the newest first."""
     if query.undelivered and query.job is None:
@@ -178,11 +173,7 @@ def list_books(context: Context, query: Annotated[BookQuery, Query()]) -> Page[S
     )
 
 
-@router.get(
-    "/books/cursors",
-    dependencies=[requires(Right.COLLECTORS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/books/cursors", right=Right.COLLECTORS_READ, refuses=[404])
 def list_books_cursors(context: Context, query: Annotated[CursorQuery, Query()]) -> Page[CursorOut]:
     """List where each books job continues, by job."""
     found = books_service(context).cursors(query.job)
@@ -198,29 +189,21 @@ def _cursor_position(view: CursorView) -> str:
     return f"{view.cursor.job_name}\n{view.cursor.key}"
 
 
-@router.post(
-    "/books/jobs/{name}/reset",
-    dependencies=[requires(Right.COLLECTORS_OPERATE)],
-    responses=problem_responses(404),
-)
+@router.post("/books/jobs/{name}/reset", right=Right.COLLECTORS_OPERATE, refuses=[404])
 def reset_books_cursors(context: Context, name: JobName, body: ResetRequest) -> ResetOut:
     """Forget where a books job continues: its next run collects from the start. What was found stays."""
     del body
     return ResetOut(job=name, cursors=books_service(context).reset_cursors(name))
 
 
-@router.get("/books/quota", dependencies=[requires(Right.COLLECTORS_READ)])
+@router.get("/books/quota", right=Right.COLLECTORS_READ)
 def books_quota(context: Context) -> QuotaOut:
     """What is left of today's calls, and when there are more."""
     use = books_service(context).quota()
     return QuotaOut(**asdict(use), left=use.left)
 
 
-@router.get(
-    "/books/jobs/{name}/preview",
-    dependencies=[requires(Right.COLLECTORS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/books/jobs/{name}/preview", right=Right.COLLECTORS_READ, refuses=[404])
 def preview_books_mail(context: Context, name: JobName) -> BooksPreview:
     """The next mail of a books job. Nothing is sent and nothing is changed."""
     preview = books_service(context).preview(name)
@@ -232,10 +215,7 @@ def preview_books_mail(context: Context, name: JobName) -> BooksPreview:
 
 
 @router.post(
-    "/books/jobs/{name}/collect",
-    status_code=201,
-    dependencies=[requires(Right.COLLECTORS_OPERATE)],
-    responses=problem_responses(404),
+    "/books/jobs/{name}/collect", right=Right.COLLECTORS_OPERATE, refuses=[404], status_code=201
 )
 async def collect_books(
     request: Request,
@@ -251,10 +231,7 @@ async def collect_books(
 
 
 @router.post(
-    "/books/jobs/{name}/mail",
-    status_code=201,
-    dependencies=[requires(Right.COLLECTORS_OPERATE)],
-    responses=problem_responses(404),
+    "/books/jobs/{name}/mail", right=Right.COLLECTORS_OPERATE, refuses=[404], status_code=201
 )
 async def mail_books(
     request: Request, response: Response, context: Context, name: JobName
@@ -264,11 +241,7 @@ async def mail_books(
     return await start_run(request, response, name, StartRun(arguments={"collect": False}))
 
 
-@router.get(
-    "/books/mails",
-    dependencies=[requires(Right.COLLECTORS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/books/mails", right=Right.COLLECTORS_READ, refuses=[404])
 def list_mails(context: Context, query: Annotated[CursorQuery, Query()]) -> Page[MailOut]:
     """List mails, the newest first."""
     service = books_service(context)
@@ -280,21 +253,13 @@ def list_mails(context: Context, query: Annotated[CursorQuery, Query()]) -> Page
     )
 
 
-@router.post(
-    "/books/mails/{mail_id}/mark-sent",
-    dependencies=[requires(Right.COLLECTORS_OPERATE)],
-    responses=problem_responses(404),
-)
+@router.post("/books/mails/{mail_id}/mark-sent", right=Right.COLLECTORS_OPERATE, refuses=[404])
 def mark_mail_sent(context: Context, mail_id: MailId) -> DecidedMail:
     """Say of an unsettled mail that it did arrive."""
     return _decided(books_service(context).mark_sent(mail_id))
 
 
-@router.post(
-    "/books/mails/{mail_id}/resend",
-    dependencies=[requires(Right.COLLECTORS_OPERATE)],
-    responses=problem_responses(404),
-)
+@router.post("/books/mails/{mail_id}/resend", right=Right.COLLECTORS_OPERATE, refuses=[404])
 def resend_mail(context: Context, mail_id: MailId) -> DecidedMail:
     """Have an unsettled or refused mail sent again, with the next run of its job."""
     return _decided(books_service(context).resend(mail_id))

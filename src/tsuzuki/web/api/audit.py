@@ -11,10 +11,9 @@ from tsuzuki.services.audit import AuditEntry
 from tsuzuki.web.answers import GivenMoment, Model, Moment
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, count_of
-from tsuzuki.web.route import api_router
-from tsuzuki.web.security.rights import requires
+from tsuzuki.web.route import ApiRouter
 
-router = api_router("audit")
+router = ApiRouter("audit")
 
 
 class AuditOut(Model):
@@ -38,7 +37,7 @@ class AuditQuery(PageRequest):
     since: GivenMoment | None = None
 
 
-@router.get("/audit", dependencies=[requires(Right.AUDIT_READ)])
+@router.get("/audit", right=Right.AUDIT_READ)
 def list_audit(context: Context, query: Annotated[AuditQuery, Query()]) -> Page[AuditOut]:
     """List changes, the newest first."""
     audit = context.application.audit

@@ -13,11 +13,10 @@ from tsuzuki.web.api.run_models import RunOut, run_out
 from tsuzuki.web.api.run_query import RunConditions, conditions_out
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import COUNT_MAX, Page, PageQuery, count_of
-from tsuzuki.web.route import api_router, problem_responses
+from tsuzuki.web.route import ApiRouter
 from tsuzuki.web.security.bodies import INTEGER_MAX
-from tsuzuki.web.security.rights import requires
 
-router = api_router("bulk")
+router = ApiRouter("bulk")
 
 BulkId = Annotated[int, Path(ge=1, le=INTEGER_MAX, examples=[7])]
 
@@ -73,7 +72,7 @@ def _values(view: BulkActionView) -> dict[str, Any]:
     return {**values, "filter": conditions_out(values["filter"])}
 
 
-@router.get("/bulk", dependencies=[requires(Right.RUNS_READ)])
+@router.get("/bulk", right=Right.RUNS_READ)
 def list_bulk(context: Context, query: PageQuery) -> Page[BulkOut]:
     """List bulk actions, the newest first; previews that were not confirmed are kept for a day."""
     bulk = context.application.bulk
@@ -87,12 +86,7 @@ def list_bulk(context: Context, query: PageQuery) -> Page[BulkOut]:
     )
 
 
-@router.post(
-    "/bulk",
-    status_code=201,
-    dependencies=[requires(Right.RUNS_OPERATE)],
-    responses=problem_responses(404),
-)
+@router.post("/bulk", right=Right.RUNS_OPERATE, refuses=[404], status_code=201)
 def preview_bulk(context: Context, body: NewBulk, response: Response) -> BulkPreview:
     """Freeze a filter and count what it matches. Nothing is done until it is confirmed, within the hour."""
     wanted = body.filter.run_filter(where="body.filter")
@@ -101,19 +95,14 @@ def preview_bulk(context: Context, body: NewBulk, response: Response) -> BulkPre
     return BulkPreview(**_values(view), samples=[run_out(context, run) for run in view.samples])
 
 
-@router.get(
-    "/bulk/{bulk_id}", dependencies=[requires(Right.RUNS_READ)], responses=problem_responses(404)
-)
+@router.get("/bulk/{bulk_id}", right=Right.RUNS_READ, refuses=[404])
 def get_bulk(context: Context, bulk_id: BulkId) -> BulkOut:
     """One bulk action, and how far it is."""
     return bulk_out(context.application.bulk.get(bulk_id))
 
 
 @router.post(
-    "/bulk/{bulk_id}/confirm",
-    status_code=202,
-    dependencies=[requires(Right.RUNS_OPERATE)],
-    responses=problem_responses(404, 409),
+    "/bulk/{bulk_id}/confirm", right=Right.RUNS_OPERATE, refuses=[404, 409], status_code=202
 )
 def confirm_bulk(context: Context, bulk_id: BulkId, response: Response) -> BulkOut:
     """Have it carried out: a cancel by the leader, a retry by a run. Location names what to follow. Refused if far more
@@ -125,21 +114,13 @@ def confirm_bulk(context: Context, bulk_id: BulkId, response: Response) -> BulkO
     return bulk_out(view)
 
 
-@router.post(
-    "/bulk/{bulk_id}/stop",
-    dependencies=[requires(Right.RUNS_OPERATE)],
-    responses=problem_responses(404, 409),
-)
+@router.post("/bulk/{bulk_id}/stop", right=Right.RUNS_OPERATE, refuses=[404, 409])
 def stop_bulk(context: Context, bulk_id: BulkId) -> BulkOut:
     """Let it go no further. What was done stays done."""
     return bulk_out(context.application.bulk.stop(bulk_id))
 
 
-@router.get(
-    "/bulk/{bulk_id}/results",
-    dependencies=[requires(Right.RUNS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/bulk/{bulk_id}/results", right=Right.RUNS_READ, refuses=[404])
 def bulk_results(context: Context, bulk_id: BulkId, query: PageQuery) -> Page[BulkResultOut]:
     """What became of each run, by run id."""
     bulk = context.application.bulk

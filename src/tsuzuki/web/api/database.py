@@ -6,10 +6,9 @@ from tsuzuki.model.access import Right
 from tsuzuki.services.read_limit import CHECK_SECONDS, limited_reads
 from tsuzuki.web.answers import Model
 from tsuzuki.web.context import Context
-from tsuzuki.web.route import api_router
-from tsuzuki.web.security.rights import requires
+from tsuzuki.web.route import ApiRouter
 
-router = api_router("database")
+router = ApiRouter("database")
 
 
 class FindingOut(Model):
@@ -26,7 +25,7 @@ class DatabaseCheck(Model):
     findings: list[FindingOut]
 
 
-@router.get("/database/check", dependencies=[requires(Right.SETTINGS_READ)])
+@router.get("/database/check", right=Right.SETTINGS_READ)
 def check_database(context: Context) -> DatabaseCheck:
     """Look whether the database is whole; nothing is changed. On a large one this takes a while."""
     with limited_reads(CHECK_SECONDS, hint="Check it on the server: tsuzuki db check"):

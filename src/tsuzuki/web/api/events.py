@@ -12,10 +12,9 @@ from tsuzuki.services.events import Event
 from tsuzuki.web.answers import GivenMoment, Model, Moment
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, count_of
-from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.rights import requires
+from tsuzuki.web.route import ApiRouter
 
-router = api_router("events")
+router = ApiRouter("events")
 
 
 class EventOut(Model):
@@ -47,7 +46,7 @@ class EventQuery(PageRequest):
     since: GivenMoment | None = None
 
 
-@router.get("/events", dependencies=[requires(Right.EVENTS_READ)])
+@router.get("/events", right=Right.EVENTS_READ)
 def list_events(context: Context, query: Annotated[EventQuery, Query()]) -> Page[EventOut]:
     """List events, the newest first."""
     events = context.application.events
@@ -70,11 +69,11 @@ def list_events(context: Context, query: Annotated[EventQuery, Query()]) -> Page
 
 @router.post(
     "/events",
+    right=Right.EVENTS_EMIT,
+    refuses=[409],
     status_code=201,
-    dependencies=[requires(Right.EVENTS_EMIT)],
     responses={
         200: {"model": EmittedEvent, "description": "The same event was emitted before."},
-        **problem_responses(409),
     },
 )
 def emit_event(context: Context, body: NewEvent, response: Response) -> EmittedEvent:

@@ -11,11 +11,10 @@ from tsuzuki.services.failures import FailureGroup, GroupPosition, group_as_dict
 from tsuzuki.web.answers import IS_NUMBER, GivenMoment, Model, Moment, to_utc_text
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import COUNT_MAX, Page, PageRequest, SearchedRows, count_of
-from tsuzuki.web.route import api_router, problem_responses
+from tsuzuki.web.route import ApiRouter
 from tsuzuki.web.security.bodies import INTEGER_MAX
-from tsuzuki.web.security.rights import requires
 
-router = api_router("failures")
+router = ApiRouter("failures")
 
 GroupId = Annotated[str, Path(min_length=1, max_length=200)]
 
@@ -78,7 +77,7 @@ def _values(context: Context, values: dict[str, Any]) -> dict[str, Any]:
     return {**values, "signature": context.mask(values["signature"])}
 
 
-@router.get("/failures", dependencies=[requires(Right.RUNS_READ)])
+@router.get("/failures", right=Right.RUNS_READ)
 def list_failures(
     context: Context, query: Annotated[FailureQuery, Query()]
 ) -> Page[FailureGroupOut]:
@@ -120,22 +119,14 @@ def read_position(position: str) -> GroupPosition:
     return GroupPosition(datetime.fromisoformat(moment), group_id)
 
 
-@router.get(
-    "/failures/{group_id}",
-    dependencies=[requires(Right.RUNS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/failures/{group_id}", right=Right.RUNS_READ, refuses=[404])
 def get_failure_group(context: Context, group_id: GroupId) -> FailureGroupDetail:
     """One group: the jobs it hit, and its newest runs."""
     view = context.application.failures.get(group_id)
     return FailureGroupDetail(**_values(context, view.as_dict()))
 
 
-@router.post(
-    "/failures/{group_id}/retry",
-    dependencies=[requires(Right.RUNS_OPERATE)],
-    responses=problem_responses(404),
-)
+@router.post("/failures/{group_id}/retry", right=Right.RUNS_OPERATE, refuses=[404])
 def retry_failures(context: Context, group_id: GroupId) -> GroupRetryOut:
     """Retry the newest runs of a group, at most 500, that were not retried before."""
     done = context.application.failures.retry(group_id)
@@ -145,11 +136,7 @@ def retry_failures(context: Context, group_id: GroupId) -> GroupRetryOut:
     )
 
 
-@router.post(
-    "/failures/{group_id}/acknowledge",
-    dependencies=[requires(Right.RUNS_OPERATE)],
-    responses=problem_responses(404, 409),
-)
+@router.post("/failures/{group_id}/acknowledge", right=Right.RUNS_OPERATE, refuses=[404, 409])
 def acknowledge_failures(
     context: Context, group_id: GroupId, body: Acknowledgement | None = None
 ) -> FailureGroupOut:

@@ -20,10 +20,9 @@ from tsuzuki.web.context import Context
 from tsuzuki.web.paging import Page, PageRequest
 from tsuzuki.web.preconditions import etag, matched_version, required_version
 from tsuzuki.web.problems import InvalidRequest, PartProblem
-from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.rights import requires
+from tsuzuki.web.route import ApiRouter
 
-router = api_router("jobs")
+router = ApiRouter("jobs")
 
 JOB_NAME_LENGTH_MAX = 100
 JobName = Annotated[str, Path(min_length=1, max_length=JOB_NAME_LENGTH_MAX, examples=["hello"])]
@@ -149,7 +148,7 @@ def definition_of_the_request(
         ) from error
 
 
-@router.get("/jobs", dependencies=[requires(Right.JOBS_READ)])
+@router.get("/jobs", right=Right.JOBS_READ)
 def list_jobs(context: Context, query: Annotated[JobQuery, Query()]) -> Page[JobOut]:
     """List the jobs of the file and of the database, by name."""
     wanted = [view for view in context.application.jobs.find() if is_wanted(view, query)]
@@ -179,9 +178,12 @@ def is_wanted(view: JobView, query: JobQuery) -> bool:
 
 @router.post(
     "/jobs",
+    right=Right.JOBS_WRITE,
+    refuses=[409],
     status_code=201,
-    dependencies=[requires(Right.JOBS_WRITE)],
-    responses={201: ETAG_HEADER, **problem_responses(409)},
+    responses={
+        201: ETAG_HEADER,
+    },
 )
 def create_job(context: Context, body: NewJob, response: Response) -> JobOut:
     """Make a job that lives in the database only."""
@@ -191,7 +193,7 @@ def create_job(context: Context, body: NewJob, response: Response) -> JobOut:
     return _answer(context, view, response)
 
 
-@router.post("/jobs/apply", dependencies=[requires(Right.JOBS_WRITE)])
+@router.post("/jobs/apply", right=Right.JOBS_WRITE)
 def apply_file(context: Context, body: ApplyRequest | None = None) -> AppliedOut:
     """Make the database hold what the file of the server says; or only say what that would change."""
     dry_run = body is not None and body.dry_run
@@ -203,8 +205,11 @@ def apply_file(context: Context, body: ApplyRequest | None = None) -> AppliedOut
 
 @router.get(
     "/jobs/{name}",
-    dependencies=[requires(Right.JOBS_READ)],
-    responses={200: ETAG_HEADER, **problem_responses(404)},
+    right=Right.JOBS_READ,
+    refuses=[404],
+    responses={
+        200: ETAG_HEADER,
+    },
 )
 def get_job(context: Context, name: JobName, response: Response) -> JobOut:
     """One job, with its version as ETag."""
@@ -213,8 +218,11 @@ def get_job(context: Context, name: JobName, response: Response) -> JobOut:
 
 @router.put(
     "/jobs/{name}",
-    dependencies=[requires(Right.JOBS_WRITE)],
-    responses={200: ETAG_HEADER, **problem_responses(404, 409, 412, 428)},
+    right=Right.JOBS_WRITE,
+    refuses=[404, 409, 412, 428],
+    responses={
+        200: ETAG_HEADER,
+    },
 )
 def edit_job(
     context: Context, name: JobName, body: JobEdit, response: Response, if_match: IfMatch = None
@@ -227,12 +235,7 @@ def edit_job(
     return _answer(context, view, response)
 
 
-@router.delete(
-    "/jobs/{name}",
-    status_code=204,
-    dependencies=[requires(Right.JOBS_WRITE)],
-    responses=problem_responses(404, 409, 412),
-)
+@router.delete("/jobs/{name}", right=Right.JOBS_WRITE, refuses=[404, 409, 412], status_code=204)
 def delete_job(context: Context, name: JobName, if_match: IfMatch = None) -> None:
     """Remove a job of the database. Its runs and their history stay."""
     version = matched_version(if_match, _version(context, name))
@@ -246,8 +249,11 @@ def _version(context: Context, name: str) -> int | None:
 
 @router.post(
     "/jobs/{name}/enable",
-    dependencies=[requires(Right.JOBS_OPERATE)],
-    responses={200: ETAG_HEADER, **problem_responses(404, 409)},
+    right=Right.JOBS_OPERATE,
+    refuses=[404, 409],
+    responses={
+        200: ETAG_HEADER,
+    },
 )
 def enable_job(context: Context, name: JobName, response: Response) -> JobOut:
     """Switch a job on; what it missed is not made up for. A job of the file is changed in the file."""
@@ -256,19 +262,18 @@ def enable_job(context: Context, name: JobName, response: Response) -> JobOut:
 
 @router.post(
     "/jobs/{name}/disable",
-    dependencies=[requires(Right.JOBS_OPERATE)],
-    responses={200: ETAG_HEADER, **problem_responses(404, 409)},
+    right=Right.JOBS_OPERATE,
+    refuses=[404, 409],
+    responses={
+        200: ETAG_HEADER,
+    },
 )
 def disable_job(context: Context, name: JobName, response: Response) -> JobOut:
     """Switch a job off; what is running goes on to its end. A job of the file is changed in the file."""
     return _answer(context, context.application.jobs.set_enabled(name, False), response)
 
 
-@router.get(
-    "/jobs/{name}/next",
-    dependencies=[requires(Right.JOBS_READ)],
-    responses=problem_responses(404, 409),
-)
+@router.get("/jobs/{name}/next", right=Right.JOBS_READ, refuses=[404, 409])
 def next_times(
     context: Context, name: JobName, count: Annotated[int, Query(ge=1, le=1000)] = 5
 ) -> NextTimes:
@@ -276,11 +281,7 @@ def next_times(
     return NextTimes(times=context.application.jobs.next_times(name, count))
 
 
-@router.get(
-    "/jobs/{name}/explain",
-    dependencies=[requires(Right.JOBS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/jobs/{name}/explain", right=Right.JOBS_READ, refuses=[404])
 def explain_job(context: Context, name: JobName) -> JobExplanation:
     """Why a job is not running: its newest unfinished run, or its next time."""
     application = context.application

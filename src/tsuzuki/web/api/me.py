@@ -3,10 +3,10 @@
 from tsuzuki.model.access import Role
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.context import Context
-from tsuzuki.web.route import api_router
-from tsuzuki.web.security.rights import authenticated
+from tsuzuki.web.route import ApiRouter
+from tsuzuki.web.security.rights import AUTHENTICATED
 
-router = api_router("access")
+router = ApiRouter("access")
 
 
 class MeOut(Model):
@@ -23,7 +23,7 @@ class MeOut(Model):
     expires_at: Moment | None
 
 
-@router.get("/me", dependencies=[authenticated()])
+@router.get("/me", right=AUTHENTICATED)
 def get_me(context: Context) -> MeOut:
     """For whom this request acts, what it may do, and until when."""
     principal, application = context.principal, context.application

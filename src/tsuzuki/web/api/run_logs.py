@@ -17,8 +17,7 @@ from tsuzuki.services.logs import LINES_MAX, LogLine
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.runs import RunId
 from tsuzuki.web.context import Context
-from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.rights import requires
+from tsuzuki.web.route import ApiRouter
 from tsuzuki.web.stream.credentials import credentials_of
 from tsuzuki.web.stream.frames import read_frame
 from tsuzuki.web.stream.hub import Hub
@@ -27,7 +26,7 @@ from tsuzuki.web.stream.response import EventStream
 from tsuzuki.web.stream.subscription import END, RELOAD, Subscription
 from tsuzuki.web.stream.topics import StreamEventKind, parse_topics
 
-router = api_router("runs")
+router = ApiRouter("runs")
 
 
 class LogLineOut(Model):
@@ -52,11 +51,7 @@ def line_out(context: Context, line: LogLine) -> LogLineOut:
     )
 
 
-@router.get(
-    "/runs/{run_id}/logs",
-    dependencies=[requires(Right.RUNS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/runs/{run_id}/logs", right=Right.RUNS_READ, refuses=[404])
 def run_logs(
     context: Context,
     run_id: RunId,
@@ -73,11 +68,11 @@ def run_logs(
 
 @router.get(
     "/runs/{run_id}/logs/text",
-    dependencies=[requires(Right.RUNS_READ)],
+    right=Right.RUNS_READ,
+    refuses=[404],
     response_class=StreamingResponse,
     responses={
         200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
-        **problem_responses(404),
     },
 )
 def run_logs_text(context: Context, run_id: RunId) -> StreamingResponse:
@@ -100,11 +95,11 @@ def run_logs_text(context: Context, run_id: RunId) -> StreamingResponse:
 
 @router.get(
     "/runs/{run_id}/logs/stream",
-    dependencies=[requires(Right.RUNS_READ)],
+    right=Right.RUNS_READ,
+    refuses=[404, 429],
     response_class=StreamingResponse,
     responses={
         200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
-        **problem_responses(404, 429),
     },
 )
 async def run_logs_stream(

@@ -32,13 +32,12 @@ from tsuzuki.web.api.run_models import (
 from tsuzuki.web.api.run_query import RunQuery
 from tsuzuki.web.context import Context, request_context
 from tsuzuki.web.paging import COUNT_MAX, Count, Page, SearchedRows
-from tsuzuki.web.route import api_router, problem_responses
+from tsuzuki.web.route import ApiRouter
 from tsuzuki.web.security.authentication import authenticate
 from tsuzuki.web.security.bodies import INTEGER_MAX, LOOP_BYTES_MAX
-from tsuzuki.web.security.rights import requires
 from tsuzuki.web.waiting import WAIT_SECONDS_MAX, preferred_wait_seconds
 
-router = api_router("runs")
+router = ApiRouter("runs")
 
 RunId = Annotated[int, Path(ge=1, le=INTEGER_MAX, examples=[42])]
 
@@ -59,7 +58,7 @@ class Waited(Model):
     run: RunOut
 
 
-@router.get("/runs", dependencies=[requires(Right.RUNS_READ)], responses=problem_responses(404))
+@router.get("/runs", right=Right.RUNS_READ, refuses=[404])
 def list_runs(context: Context, query: Annotated[RunQuery, Query()]) -> Page[ListedRun]:
     """List runs, the newest first. Runs that wait have the reason."""
     runs = context.application.runs
@@ -89,12 +88,7 @@ def list_runs(context: Context, query: Annotated[RunQuery, Query()]) -> Page[Lis
     )
 
 
-@router.post(
-    "/jobs/{name}/runs",
-    status_code=201,
-    dependencies=[requires(Right.JOBS_OPERATE)],
-    responses=problem_responses(404, 409),
-)
+@router.post("/jobs/{name}/runs", right=Right.JOBS_OPERATE, refuses=[404, 409], status_code=201)
 async def start_run(
     request: Request,
     response: Response,
@@ -136,30 +130,20 @@ def _location(run_id: int) -> str:
     return f"/api/v1/runs/{run_id}"
 
 
-@router.get(
-    "/runs/{run_id}", dependencies=[requires(Right.RUNS_READ)], responses=problem_responses(404)
-)
+@router.get("/runs/{run_id}", right=Right.RUNS_READ, refuses=[404])
 def get_run(context: Context, run_id: RunId) -> RunDetail:
     """One run, with its history and the run that retries it."""
     return detail_out(context, context.application.runs.get(run_id))
 
 
-@router.get(
-    "/runs/{run_id}/history",
-    dependencies=[requires(Right.RUNS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/runs/{run_id}/history", right=Right.RUNS_READ, refuses=[404])
 def run_history(context: Context, run_id: RunId) -> list[TransitionOut]:
     """Every move of a run, in order."""
     view = context.application.runs.get(run_id)
     return [TransitionOut(**asdict(transition)) for transition in view.history]
 
 
-@router.get(
-    "/runs/{run_id}/wait",
-    dependencies=[requires(Right.RUNS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/runs/{run_id}/wait", right=Right.RUNS_READ, refuses=[404])
 async def wait_for_run(
     request: Request,
     context: Context,
@@ -177,21 +161,13 @@ async def wait_for_run(
     return Waited(ended=view.run.state.is_final, run=run)
 
 
-@router.get(
-    "/runs/{run_id}/explain",
-    dependencies=[requires(Right.RUNS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/runs/{run_id}/explain", right=Right.RUNS_READ, refuses=[404])
 def explain_run(context: Context, run_id: RunId) -> RunExplanation:
     """Why a run is where it is, and what must happen for it to go on."""
     return explanation_out(context, context.application.runs.explain(run_id))
 
 
-@router.post(
-    "/runs/{run_id}/cancel",
-    dependencies=[requires(Right.RUNS_OPERATE)],
-    responses=problem_responses(404, 409),
-)
+@router.post("/runs/{run_id}/cancel", right=Right.RUNS_OPERATE, refuses=[404, 409])
 def cancel_run(context: Context, run_id: RunId) -> RunDetail:
     """Stop a run, or never let it start. If its handler has a transaction open that holds the run, the answer has
     `cancel_requested_at`, and the run is canceled when that transaction ends."""
@@ -200,12 +176,7 @@ def cancel_run(context: Context, run_id: RunId) -> RunDetail:
     return detail_out(context, runs.get(run_id))
 
 
-@router.post(
-    "/runs/{run_id}/retry",
-    status_code=201,
-    dependencies=[requires(Right.RUNS_OPERATE)],
-    responses=problem_responses(404, 409),
-)
+@router.post("/runs/{run_id}/retry", right=Right.RUNS_OPERATE, refuses=[404, 409], status_code=201)
 def retry_run(context: Context, run_id: RunId, response: Response) -> RunOut:
     """Retry a run that ended, as a new one with the same arguments."""
     runs = context.application.runs

@@ -12,12 +12,11 @@ from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.context import Context
 from tsuzuki.web.idempotency import NOT_KEPT
 from tsuzuki.web.paging import Page, PageRequest, count_of
-from tsuzuki.web.route import api_router, problem_responses
+from tsuzuki.web.route import ApiRouter
 from tsuzuki.web.security.bodies import INTEGER_MAX
-from tsuzuki.web.security.rights import requires
 from tsuzuki.web.sign_in import end_own_session
 
-router = api_router("access")
+router = ApiRouter("access")
 
 SessionId = Annotated[int, Path(ge=1, le=INTEGER_MAX)]
 
@@ -39,7 +38,7 @@ class SessionQuery(PageRequest):
     every_user: bool = Field(False, description="Those of all users; needs access:manage.")
 
 
-@router.get("/sessions", dependencies=[requires(Right.ACCESS_OWN)])
+@router.get("/sessions", right=Right.ACCESS_OWN)
 def list_sessions(context: Context, query: Annotated[SessionQuery, Query()]) -> Page[SessionOut]:
     """List one's own sessions, the newest first."""
     by = context.principal
@@ -58,23 +57,14 @@ def list_sessions(context: Context, query: Annotated[SessionQuery, Query()]) -> 
     )
 
 
-@router.delete(
-    "/sessions/{session_id}",
-    status_code=204,
-    dependencies=[requires(Right.ACCESS_OWN)],
-    responses=problem_responses(404),
-)
+@router.delete("/sessions/{session_id}", right=Right.ACCESS_OWN, refuses=[404], status_code=204)
 def end_session(context: Context, session_id: SessionId) -> None:
     """End a session: one's own, or that of another user for a caller that manages access."""
     context.application.sessions.end(session_id, by=context.principal)
 
 
 @router.post(
-    "/sign-out",
-    status_code=204,
-    dependencies=[requires(Right.ACCESS_OWN)],
-    responses=problem_responses(409),
-    openapi_extra=NOT_KEPT,
+    "/sign-out", right=Right.ACCESS_OWN, refuses=[409], status_code=204, openapi_extra=NOT_KEPT
 )
 def sign_out(request: Request, context: Context, response: Response) -> None:
     """End the session of the request."""

@@ -9,10 +9,9 @@ from tsuzuki.model.access import Right
 from tsuzuki.services.settings import SettingView
 from tsuzuki.web.answers import Integer, Model, Moment, Number
 from tsuzuki.web.context import Context
-from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.rights import requires
+from tsuzuki.web.route import ApiRouter
 
-router = api_router("settings")
+router = ApiRouter("settings")
 
 Key = Annotated[str, Path(min_length=1, max_length=100, examples=["lease_seconds"])]
 
@@ -43,37 +42,25 @@ def setting_out(view: SettingView) -> SettingOut:
     return SettingOut.model_validate(view.as_dict())
 
 
-@router.get("/settings", dependencies=[requires(Right.SETTINGS_READ)])
+@router.get("/settings", right=Right.SETTINGS_READ)
 def list_settings(context: Context) -> SettingsOut:
     """Every setting with the value in use."""
     return SettingsOut(items=[setting_out(view) for view in context.application.settings.find()])
 
 
-@router.get(
-    "/settings/{key}",
-    dependencies=[requires(Right.SETTINGS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/settings/{key}", right=Right.SETTINGS_READ, refuses=[404])
 def get_setting(context: Context, key: Key) -> SettingOut:
     """One setting."""
     return setting_out(context.application.settings.get(key))
 
 
-@router.put(
-    "/settings/{key}",
-    dependencies=[requires(Right.SETTINGS_WRITE)],
-    responses=problem_responses(404),
-)
+@router.put("/settings/{key}", right=Right.SETTINGS_WRITE, refuses=[404])
 def set_setting(context: Context, key: Key, body: SettingChange) -> SettingOut:
     """Change a setting; running engines take it up by themselves."""
     return setting_out(context.application.settings.set(key, body.value))
 
 
-@router.delete(
-    "/settings/{key}",
-    dependencies=[requires(Right.SETTINGS_WRITE)],
-    responses=problem_responses(404),
-)
+@router.delete("/settings/{key}", right=Right.SETTINGS_WRITE, refuses=[404])
 def reset_setting(context: Context, key: Key) -> SettingOut:
     """Give a setting its default back."""
     return setting_out(context.application.settings.reset(key))

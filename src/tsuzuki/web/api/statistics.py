@@ -10,10 +10,9 @@ from tsuzuki.model.states import Outcome
 from tsuzuki.services.statistics import Outcomes
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.context import Context
-from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.rights import requires
+from tsuzuki.web.route import ApiRouter
 
-router = api_router("statistics")
+router = ApiRouter("statistics")
 
 HOURS_SHOWN_MAX = 24 * 31
 Hours = Annotated[
@@ -57,18 +56,14 @@ def _values(outcomes: Outcomes) -> dict[str, Any]:
     }
 
 
-@router.get(
-    "/statistics/hours",
-    dependencies=[requires(Right.RUNS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/statistics/hours", right=Right.RUNS_READ, refuses=[404])
 def statistics_by_hour(context: Context, hours: Hours = 24, job: JobFilter = None) -> HoursOut:
     """What ended in each hour up to now, the oldest hour first; hours without a run are there too."""
     found = context.application.statistics.by_hour(hours=hours, job_name=job)
     return HoursOut(hours=[HourOut(hour=of.hour, **_values(of.outcomes)) for of in found])
 
 
-@router.get("/statistics/jobs", dependencies=[requires(Right.RUNS_READ)])
+@router.get("/statistics/jobs", right=Right.RUNS_READ)
 def statistics_by_job(context: Context, hours: Hours = 24) -> JobsOut:
     """What ended in these hours together, for each job that had a run end in them, by name."""
     found = context.application.statistics.by_job(hours=hours)

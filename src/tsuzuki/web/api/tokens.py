@@ -18,10 +18,10 @@ from tsuzuki.web.api.names import GivenName
 from tsuzuki.web.context import Context
 from tsuzuki.web.idempotency import NOT_KEPT
 from tsuzuki.web.paging import Page, PageRequest
-from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.rights import authenticated, requires
+from tsuzuki.web.route import ApiRouter
+from tsuzuki.web.security.rights import AUTHENTICATED
 
-router = api_router("access")
+router = ApiRouter("access")
 
 RightName = Annotated[str, Field(pattern=r"^[a-z_]+:[a-z_]+$", max_length=100)]
 TokenId = Annotated[str, Path(min_length=1, max_length=200, description="Its id or its name.")]
@@ -77,7 +77,7 @@ def token_out(view: TokenView) -> TokenOut:
     return TokenOut(**view.as_dict())
 
 
-@router.get("/tokens", dependencies=[requires(Right.ACCESS_OWN)])
+@router.get("/tokens", right=Right.ACCESS_OWN)
 def list_tokens(context: Context, query: Annotated[TokenQuery, Query()]) -> Page[TokenOut]:
     """List tokens by name: one's own, or all for a caller that manages access."""
     views = context.application.tokens.find(by=context.principal, with_revoked=query.revoked)
@@ -94,11 +94,7 @@ def _position(view: TokenView) -> str:
 
 
 @router.post(
-    "/tokens",
-    status_code=201,
-    dependencies=[requires(Right.ACCESS_OWN)],
-    responses=problem_responses(409),
-    openapi_extra=NOT_KEPT,
+    "/tokens", right=Right.ACCESS_OWN, refuses=[409], status_code=201, openapi_extra=NOT_KEPT
 )
 def create_token(context: Context, body: NewTokenRequest) -> NewTokenOut:
     """Make a token with no more rights than the caller has. A name that is taken answers 409."""
@@ -106,11 +102,8 @@ def create_token(context: Context, body: NewTokenRequest) -> NewTokenOut:
     return NewTokenOut(**made.token.as_dict(), token=made.text)
 
 
-@router.delete(
-    "/tokens/{token_id}",
-    dependencies=[authenticated()],  # a token may revoke itself with any scopes
-    responses=problem_responses(404, 409),
-)
+# Any principal: a token may revoke itself, whatever its scopes.
+@router.delete("/tokens/{token_id}", right=AUTHENTICATED, refuses=[404, 409])
 def revoke_token(context: Context, token_id: TokenId) -> RevokedTokenOut:
     """Revoke a token and all that were made with it; they are refused from now on."""
     revoked = context.application.tokens.revoke(token_id, by=context.principal)

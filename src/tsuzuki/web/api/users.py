@@ -12,10 +12,9 @@ from tsuzuki.web.context import Context
 from tsuzuki.web.idempotency import NOT_KEPT
 from tsuzuki.web.paging import Page, PageQuery
 from tsuzuki.web.problems import InvalidRequest, PartProblem
-from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.rights import requires
+from tsuzuki.web.route import ApiRouter
 
-router = api_router("access")
+router = ApiRouter("access")
 
 
 class UserOut(Model):
@@ -59,7 +58,7 @@ def _name(view: UserView) -> str:
     return view.name
 
 
-@router.get("/users", dependencies=[requires(Right.ACCESS_OWN)])
+@router.get("/users", right=Right.ACCESS_OWN)
 def list_users(context: Context, query: PageQuery) -> Page[UserOut]:
     """List users by name: all for a caller that manages access, else the caller."""
     views = context.application.users.find(by=context.principal)
@@ -72,11 +71,7 @@ def list_users(context: Context, query: PageQuery) -> Page[UserOut]:
 
 
 @router.post(
-    "/users",
-    status_code=201,
-    dependencies=[requires(Right.ACCESS_MANAGE)],
-    responses=problem_responses(409),
-    openapi_extra=NOT_KEPT,
+    "/users", right=Right.ACCESS_MANAGE, refuses=[409], status_code=201, openapi_extra=NOT_KEPT
 )
 def add_user(context: Context, body: NewUser) -> UserOut:
     """Add a user with no more rights than the caller has. A name that is taken answers 409."""
@@ -84,19 +79,13 @@ def add_user(context: Context, body: NewUser) -> UserOut:
     return user_out(users.add(body.name, body.password, role=body.role, by=context.principal))
 
 
-@router.get(
-    "/users/{name}", dependencies=[requires(Right.ACCESS_OWN)], responses=problem_responses(404)
-)
+@router.get("/users/{name}", right=Right.ACCESS_OWN, refuses=[404])
 def get_user(context: Context, name: UserName) -> UserOut:
     """One user."""
     return user_out(context.application.users.get(name, by=context.principal))
 
 
-@router.patch(
-    "/users/{name}",
-    dependencies=[requires(Right.ACCESS_MANAGE)],
-    responses=problem_responses(404, 409),
-)
+@router.patch("/users/{name}", right=Right.ACCESS_MANAGE, refuses=[404, 409])
 def change_user(context: Context, name: UserName, body: UserChange) -> UserOut:
     """Give a user another role, or disable or enable the user. The last admin answers 409."""
     users, by = context.application.users, context.principal
@@ -109,10 +98,7 @@ def change_user(context: Context, name: UserName, body: UserChange) -> UserOut:
 
 
 @router.put(
-    "/users/{name}/password",
-    status_code=204,
-    dependencies=[requires(Right.ACCESS_OWN)],
-    responses=problem_responses(404, 409, 429),
+    "/users/{name}/password", right=Right.ACCESS_OWN, refuses=[404, 409, 429], status_code=204
 )
 def set_password(context: Context, name: UserName, body: PasswordChange) -> None:
     """Change a password; the sessions of that user end, but not the one of the request."""
@@ -128,12 +114,7 @@ def set_password(context: Context, name: UserName, body: PasswordChange) -> None
         raise InvalidRequest([part]) from problem
 
 
-@router.delete(
-    "/users/{name}",
-    status_code=204,
-    dependencies=[requires(Right.ACCESS_MANAGE)],
-    responses=problem_responses(404, 409),
-)
+@router.delete("/users/{name}", right=Right.ACCESS_MANAGE, refuses=[404, 409], status_code=204)
 def remove_user(context: Context, name: UserName) -> None:
     """Remove a user with all sessions and tokens. The last admin answers 409."""
     context.application.users.remove(name, by=context.principal)

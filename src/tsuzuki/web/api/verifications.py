@@ -13,10 +13,9 @@ from tsuzuki.services.verification import CALLS, DAYS
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import Page, PageQuery
-from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.rights import requires
+from tsuzuki.web.route import ApiRouter
 
-router = api_router("verifications")
+router = ApiRouter("verifications")
 
 PARTS_MAX = 100
 Part = Annotated[str, Field(min_length=1, max_length=100, examples=["ticks"])]
@@ -110,7 +109,7 @@ def _parts(stored: Any) -> list[PartOut]:
         return []
 
 
-@router.get("/verifications", dependencies=[requires(Right.RUNS_READ)])
+@router.get("/verifications", right=Right.RUNS_READ)
 def list_verifications(context: Context, query: PageQuery) -> Page[VerificationOut]:
     """List runs that verify, newest first, with their results."""
     runs = context.application.verification_runs
@@ -122,12 +121,7 @@ def list_verifications(context: Context, query: PageQuery) -> Page[VerificationO
     )
 
 
-@router.post(
-    "/verifications",
-    status_code=202,
-    dependencies=[requires(Right.JOBS_OPERATE)],
-    responses=problem_responses(422),
-)
+@router.post("/verifications", right=Right.JOBS_OPERATE, refuses=[422], status_code=202)
 def start_verification(
     context: Context, body: NewVerification, response: Response
 ) -> VerificationStarted:

@@ -12,10 +12,9 @@ from tsuzuki.services.workers import WorkerView
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import Page, PageRequest
-from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.rights import requires
+from tsuzuki.web.route import ApiRouter
 
-router = api_router("workers")
+router = ApiRouter("workers")
 
 WorkerId = Annotated[str, Path(min_length=1, max_length=200, examples=["host-1234-a1b2c3"])]
 
@@ -77,7 +76,7 @@ def _get(context: Context, worker_id: str) -> WorkerOut:
     return next(worker_out(view) for view in views if view.worker.id == worker_id)
 
 
-@router.get("/workers", dependencies=[requires(Right.WORKERS_READ)])
+@router.get("/workers", right=Right.WORKERS_READ)
 def list_workers(context: Context, query: Annotated[WorkerQuery, Query()]) -> Page[WorkerOut]:
     """List workers by id: what they hold, and when they were last heard."""
 
@@ -89,39 +88,27 @@ def _id(view: WorkerView) -> str:
     return view.worker.id
 
 
-@router.post(
-    "/workers/{worker_id}/drain",
-    dependencies=[requires(Right.WORKERS_OPERATE)],
-    responses=problem_responses(404, 409),
-)
+@router.post("/workers/{worker_id}/drain", right=Right.WORKERS_OPERATE, refuses=[404, 409])
 def drain_worker(context: Context, worker_id: WorkerId) -> WorkerOut:
     """Let a worker finish what it has, take nothing new, and leave."""
     context.application.workers.drain(worker_id)
     return _get(context, worker_id)
 
 
-@router.post(
-    "/workers/{worker_id}/detach",
-    dependencies=[requires(Right.WORKERS_OPERATE)],
-    responses=problem_responses(404, 409),
-)
+@router.post("/workers/{worker_id}/detach", right=Right.WORKERS_OPERATE, refuses=[404, 409])
 def detach_worker(context: Context, worker_id: WorkerId) -> WorkerOut:
     """Detach a worker: what it runs is stopped, and retried elsewhere."""
     context.application.workers.detach(worker_id)
     return _get(context, worker_id)
 
 
-@router.get("/leader", dependencies=[requires(Right.WORKERS_READ)])
+@router.get("/leader", right=Right.WORKERS_READ)
 def get_leader(context: Context) -> LeaderOut:
     """Which process leads, since when, and in which epoch."""
     return LeaderOut(**asdict(context.application.workers.leader()))
 
 
-@router.post(
-    "/leader/step-down",
-    dependencies=[requires(Right.WORKERS_OPERATE)],
-    responses=problem_responses(409),
-)
+@router.post("/leader/step-down", right=Right.WORKERS_OPERATE, refuses=[409])
 def step_down(context: Context) -> LeaderOut:
     """End the current leader's term; another election follows at once. Answers the term that ended."""
     return LeaderOut(**asdict(context.application.workers.step_down()))

@@ -14,8 +14,8 @@ from fastapi import Request, Response
 from tsuzuki.model.errors import NotFound
 from tsuzuki.web.encoded_content import EncodedContent
 from tsuzuki.web.pages.extension import folders
-from tsuzuki.web.route import api_router
-from tsuzuki.web.security.rights import public
+from tsuzuki.web.route import ApiRouter
+from tsuzuki.web.security.rights import PUBLIC
 
 FOLDER = Path(__file__).parents[1] / "static"
 PREFIX = "/static"
@@ -26,7 +26,7 @@ FOR_GOOD = "public, max-age=31536000, immutable"
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _SPACE = re.compile(r"\s*\n\s*")
 
-router = api_router(prefix="")
+router = ApiRouter(prefix="")
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,7 @@ def _by_url() -> dict[str, Asset]:
     return {asset.url: asset for asset in assets().values()}
 
 
-@router.get(
-    PREFIX + "/{file}", dependencies=[public()], include_in_schema=False, response_model=None
-)
+@router.get(PREFIX + "/{file}", right=PUBLIC, include_in_schema=False, response_model=None)
 async def static_file(request: Request, file: str) -> Response:
     asset = _by_url().get(f"{PREFIX}/{file}")
     if asset is None:

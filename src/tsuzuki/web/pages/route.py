@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.responses import RedirectResponse
@@ -32,7 +32,7 @@ from tsuzuki.web.problems import RequestError
 from tsuzuki.web.route import ApiRoute, Handler
 from tsuzuki.web.security.authentication import authenticate
 from tsuzuki.web.security.bodies import BoundedRequest
-from tsuzuki.web.security.rights import public, requires
+from tsuzuki.web.security.rights import PUBLIC
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 SIGN_IN = "/sign-in"
@@ -95,7 +95,7 @@ class Screen:
     """The routes of one screen."""
 
     def __init__(self) -> None:
-        self.router = APIRouter()
+        self.routes: list[ApiRoute] = []
         self._templates: dict[Endpoint, str] = {}
 
     def page(
@@ -165,17 +165,17 @@ class Screen:
         route_class: type[ApiRoute],
         method: str = "GET",
     ) -> None:
-        self.router.add_api_route(
+        route = route_class(
             path,
             endpoint,
-            methods=[method],
-            dependencies=[requires(right) if right else public()],
+            right=right or PUBLIC,
+            method=method,
             include_in_schema=False,
             response_model=None,
-            route_class_override=route_class,
             openapi_extra=NOT_KEPT,
             name=f"{endpoint.__module__}.{endpoint.__name__}",
         )
+        self.routes.append(route)
 
 
 def _as_page(endpoint: Endpoint, template: str, *, shared: bool) -> Endpoint:

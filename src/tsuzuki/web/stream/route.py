@@ -8,8 +8,8 @@ from starlette.responses import StreamingResponse
 
 from tsuzuki.services.access.permissions import require
 from tsuzuki.web.context import Context
-from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.rights import authenticated
+from tsuzuki.web.route import ApiRouter
+from tsuzuki.web.security.rights import AUTHENTICATED
 from tsuzuki.web.stream.credentials import credentials_of
 from tsuzuki.web.stream.frames import ID_LENGTH_MAX, read_id
 from tsuzuki.web.stream.hub import Hub
@@ -18,7 +18,7 @@ from tsuzuki.web.stream.response import EventStream
 from tsuzuki.web.stream.topics import Topics, forms, parse_topics
 from tsuzuki.wiring.application import Application
 
-router = api_router("stream")
+router = ApiRouter("stream")
 
 TOPICS_LENGTH_MAX = 4_000
 NO_POSITION = "?"
@@ -26,11 +26,11 @@ NO_POSITION = "?"
 
 @router.get(
     "/stream",
-    dependencies=[authenticated()],
+    right=AUTHENTICATED,
+    refuses=[404, 429],
     response_class=StreamingResponse,
     responses={
         200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
-        **problem_responses(404, 429),
     },
 )
 async def stream(

@@ -10,13 +10,12 @@ from tsuzuki.collectors.codeindex.api.index import TreeQuery, code_trees, shown
 from tsuzuki.collectors.codeindex.rights import CODE_READ
 from tsuzuki.web.answers import Model
 from tsuzuki.web.context import Context
-from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.rights import requires
+from tsuzuki.web.route import ApiRouter
 
 if TYPE_CHECKING:
     from tsuzuki.collectors.codeindex.service.answers import CodeAnswers, IndexState
 
-router = api_router("code")
+router = ApiRouter("code")
 
 LIMIT_MAX = 500
 LINES_MAX = 5_000
@@ -220,11 +219,7 @@ def _index_out(context: Context, index: "IndexState") -> IndexOut:
     return IndexOut.model_validate(shown(context, {"tree": values.pop("root"), **values}))
 
 
-@router.get(
-    "/code/search",
-    dependencies=[requires(CODE_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/code/search", right=CODE_READ, refuses=[404])
 def search_code(context: Context, query: Annotated[SearchQuery, Query()]) -> FoundPage:
     """Find definitions by a part of their name, and lines by their text."""
     answer = _answers(context, query).search(
@@ -248,11 +243,7 @@ def search_code(context: Context, query: Annotated[SearchQuery, Query()]) -> Fou
     )
 
 
-@router.get(
-    "/code/read",
-    dependencies=[requires(CODE_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/code/read", right=CODE_READ, refuses=[404])
 def read_code(context: Context, query: Annotated[ReadQuery, Query()]) -> ExcerptOut:
     """The source of a symbol or of a file."""
     answer = _answers(context, query).read([query.name], lines=query.lines, whole=query.whole)
@@ -267,11 +258,7 @@ def read_code(context: Context, query: Annotated[ReadQuery, Query()]) -> Excerpt
     )
 
 
-@router.get(
-    "/code/references",
-    dependencies=[requires(CODE_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/code/references", right=CODE_READ, refuses=[404])
 def code_references(context: Context, query: Annotated[ReferencesQuery, Query()]) -> ReferencesOut:
     """Where a symbol is used, and how sure that is."""
     answer = _answers(context, query).references(
@@ -291,11 +278,7 @@ def code_references(context: Context, query: Annotated[ReferencesQuery, Query()]
     )
 
 
-@router.get(
-    "/code/outline",
-    dependencies=[requires(CODE_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/code/outline", right=CODE_READ, refuses=[404])
 def code_outline(context: Context, query: Annotated[OutlineQuery, Query()]) -> OutlineOut:
     """What a file defines, or what the files of a folder define at their top."""
     answer = _answers(context, query).outline(query.path, depth=query.depth, kinds=query.kind)
@@ -309,11 +292,7 @@ def code_outline(context: Context, query: Annotated[OutlineQuery, Query()]) -> O
     )
 
 
-@router.get(
-    "/code/map",
-    dependencies=[requires(CODE_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/code/map", right=CODE_READ, refuses=[404])
 def code_map(context: Context, query: Annotated[MapQuery, Query()]) -> MapOut:
     """The files that the rest of the tree uses most, with their most used definitions."""
     answer = _answers(context, query).map(focus=query.focus, limit=query.limit)

@@ -12,14 +12,13 @@ from tsuzuki.collectors.codeindex.rights import CODE_BUILD, CODE_READ
 from tsuzuki.web.answers import Model
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import Page, PageRequest
-from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.rights import requires
+from tsuzuki.web.route import ApiRouter
 
 if TYPE_CHECKING:
     from tsuzuki.collectors.codeindex.service.builds import IndexEntry
     from tsuzuki.collectors.codeindex.service.job_trees import JobTree, JobTrees
 
-router = api_router("code")
+router = ApiRouter("code")
 
 TreeName = Annotated[str, Field(min_length=1, max_length=4096)]
 TREE_WORDS = "The root of a tree, as `code/trees` lists it; not needed if there is one only."
@@ -160,7 +159,7 @@ def _build_out(context: Context, job: dict[str, Any]) -> BuildOut:
     return BuildOut.model_validate(shown(context, values))
 
 
-@router.get("/code/trees", dependencies=[requires(CODE_READ)])
+@router.get("/code/trees", right=CODE_READ)
 def listcode_trees(context: Context) -> TreesOut:
     """The trees that jobs index, with the state and size of each index."""
     trees = code_trees(context)
@@ -177,12 +176,7 @@ def _tree_out(context: Context, tree: "JobTree", entry: "IndexEntry | None") -> 
     )
 
 
-@router.delete(
-    "/code/indexes",
-    status_code=204,
-    dependencies=[requires(CODE_BUILD)],
-    responses=problem_responses(404, 409),
-)
+@router.delete("/code/indexes", right=CODE_BUILD, refuses=[404, 409], status_code=204)
 def remove_index(
     context: Context, tree: Annotated[TreeName, Query(description=TREE_WORDS)]
 ) -> None:
@@ -191,12 +185,7 @@ def remove_index(
     trees.remove(trees.get(tree))
 
 
-@router.post(
-    "/code/builds",
-    status_code=202,
-    dependencies=[requires(CODE_BUILD)],
-    responses=problem_responses(404),
-)
+@router.post("/code/builds", right=CODE_BUILD, refuses=[404], status_code=202)
 def start_build(
     context: Context, response: Response, body: BuildRequest | None = None
 ) -> BuildStarted:
@@ -214,11 +203,7 @@ def start_build(
     )
 
 
-@router.get(
-    "/code/builds/{build_id}",
-    dependencies=[requires(CODE_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/code/builds/{build_id}", right=CODE_READ, refuses=[404])
 def get_build(
     context: Context, build_id: BuildId, query: Annotated[TreeQuery, Query()]
 ) -> BuildOut:
@@ -228,11 +213,7 @@ def get_build(
     return _build_out(context, job.as_json())
 
 
-@router.get(
-    "/code/files",
-    dependencies=[requires(CODE_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/code/files", right=CODE_READ, refuses=[404])
 def index_files(context: Context, query: Annotated[FileQuery, Query()]) -> Page[FileOut]:
     """List the files of an index, by path."""
     trees = code_trees(context)
@@ -247,11 +228,7 @@ def index_files(context: Context, query: Annotated[FileQuery, Query()]) -> Page[
     )
 
 
-@router.get(
-    "/code/status",
-    dependencies=[requires(CODE_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/code/status", right=CODE_READ, refuses=[404])
 def index_status(context: Context, query: Annotated[TreeQuery, Query()]) -> IndexStatusOut:
     """How the index of a tree is."""
     trees = code_trees(context)

@@ -17,10 +17,9 @@ from tsuzuki.model.access import Right
 from tsuzuki.web.answers import Model
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import Page, PageQuery, count_of
-from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.rights import requires
+from tsuzuki.web.route import ApiRouter
 
-router = api_router("commits")
+router = ApiRouter("commits")
 
 CollectionId = Annotated[
     str, Path(min_length=1, max_length=100, description="The id, or how it starts, if that is one.")
@@ -178,7 +177,7 @@ def details_out(context: Context, view: CollectionView) -> CollectionDetails:
     return CollectionDetails.model_validate(context.mask(details))
 
 
-@router.get("/commits/projects", dependencies=[requires(Right.COLLECTORS_READ)])
+@router.get("/commits/projects", right=Right.COLLECTORS_READ)
 def list_projects(context: Context, query: PageQuery) -> Page[ProjectOut]:
     """List the projects that are known, by number."""
     found = commits_service(context).commits.projects()
@@ -190,10 +189,7 @@ def list_projects(context: Context, query: PageQuery) -> Page[ProjectOut]:
     )
 
 
-@router.post(
-    "/commits/projects/sync",
-    dependencies=[requires(Right.COLLECTORS_OPERATE)],
-)
+@router.post("/commits/projects/sync", right=Right.COLLECTORS_OPERATE)
 def sync_projects(context: Context) -> SyncedOut:
     """Learn of every project of the configured GitLab. Nothing is ever taken away."""
     changes = commits_service(context).commits.sync_projects()
@@ -209,7 +205,7 @@ def _project_position(view: ProjectView) -> str:
     return f"{view.project.project_id:020}"
 
 
-@router.get("/commits/targets", dependencies=[requires(Right.COLLECTORS_READ)])
+@router.get("/commits/targets", right=Right.COLLECTORS_READ)
 def list_targets(context: Context, query: PageQuery) -> Page[TargetOut]:
     """List the branches that are followed, and how far each is collected."""
     found = commits_service(context).commits.targets()
@@ -225,12 +221,7 @@ def _target_position(view: TargetView) -> str:
     return f"{view.project_id:020} {view.branch}"
 
 
-@router.post(
-    "/commits/targets",
-    status_code=201,
-    dependencies=[requires(Right.COLLECTORS_OPERATE)],
-    responses=problem_responses(404),
-)
+@router.post("/commits/targets", right=Right.COLLECTORS_OPERATE, refuses=[404], status_code=201)
 def add_target(context: Context, body: NewTarget) -> TargetOut:
     """Follow a branch of a project that is known or is on the configured GitLab. A folder or a git URL is taken in
     by command only."""
@@ -238,11 +229,7 @@ def add_target(context: Context, body: NewTarget) -> TargetOut:
     return target_out(context, view)
 
 
-@router.post(
-    "/commits/targets/matching",
-    dependencies=[requires(Right.COLLECTORS_OPERATE)],
-    responses=problem_responses(404),
-)
+@router.post("/commits/targets/matching", right=Right.COLLECTORS_OPERATE, refuses=[404])
 def add_matching_targets(context: Context, body: MatchingTargets) -> TargetAdditionsOut:
     """Follow every branch whose name matches, of one project or of all that are known."""
     found = commits_service(context).commits.add_targets(
@@ -253,12 +240,7 @@ def add_matching_targets(context: Context, body: MatchingTargets) -> TargetAddit
     )
 
 
-@router.delete(
-    "/commits/targets",
-    status_code=204,
-    dependencies=[requires(Right.COLLECTORS_OPERATE)],
-    responses=problem_responses(404),
-)
+@router.delete("/commits/targets", right=Right.COLLECTORS_OPERATE, refuses=[404], status_code=204)
 def remove_target(
     context: Context,
     project: Annotated[str, Query(min_length=1, max_length=500)],
@@ -268,7 +250,7 @@ def remove_target(
     commits_service(context).commits.remove_target(project, branch)
 
 
-@router.get("/commits/collections", dependencies=[requires(Right.COLLECTORS_READ)])
+@router.get("/commits/collections", right=Right.COLLECTORS_READ)
 def list_collections(context: Context, query: PageQuery) -> Page[CollectionOut]:
     """List collections, the newest first."""
     collections = commits_service(context).collections
@@ -287,9 +269,12 @@ def collection_out(summary: Summary) -> CollectionOut:
 
 @router.post(
     "/commits/collections",
+    right=Right.COLLECTORS_OPERATE,
+    refuses=[404],
     status_code=202,
-    dependencies=[requires(Right.COLLECTORS_OPERATE)],
-    responses={202: LOCATION_HEADER, **problem_responses(404)},
+    responses={
+        202: LOCATION_HEADER,
+    },
 )
 def start_collection(
     context: Context, response: Response, body: CollectCommitsRequest | None = None
@@ -305,11 +290,7 @@ def _started(response: Response, started: StartedCollection) -> CollectionStarte
     return CollectionStarted.model_validate(asdict(started))
 
 
-@router.get(
-    "/commits/collections/{collection_id}",
-    dependencies=[requires(Right.COLLECTORS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/commits/collections/{collection_id}", right=Right.COLLECTORS_READ, refuses=[404])
 def get_collection(context: Context, collection_id: CollectionId) -> CollectionDetails:
     """One collection with the result of each target."""
     return details_out(context, commits_service(context).collections.show(collection_id))
@@ -317,9 +298,12 @@ def get_collection(context: Context, collection_id: CollectionId) -> CollectionD
 
 @router.post(
     "/commits/collections/{collection_id}/retry",
+    right=Right.COLLECTORS_OPERATE,
+    refuses=[404],
     status_code=202,
-    dependencies=[requires(Right.COLLECTORS_OPERATE)],
-    responses={202: LOCATION_HEADER, **problem_responses(404)},
+    responses={
+        202: LOCATION_HEADER,
+    },
 )
 def retry_collection(
     context: Context, collection_id: CollectionId, response: Response
@@ -329,9 +313,7 @@ def retry_collection(
 
 
 @router.post(
-    "/commits/collections/{collection_id}/cancel",
-    dependencies=[requires(Right.COLLECTORS_OPERATE)],
-    responses=problem_responses(404),
+    "/commits/collections/{collection_id}/cancel", right=Right.COLLECTORS_OPERATE, refuses=[404]
 )
 def cancel_collection(context: Context, collection_id: CollectionId) -> CollectionOut:
     """Stop the running collection. What is done is kept, the rest stays pending."""

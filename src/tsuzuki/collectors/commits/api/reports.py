@@ -17,10 +17,9 @@ from tsuzuki.model.access import Right
 from tsuzuki.web.answers import GivenDay, Model
 from tsuzuki.web.context import Context
 from tsuzuki.web.problems import InvalidRequest, PartProblem
-from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.rights import requires
+from tsuzuki.web.route import ApiRouter
 
-router = api_router("commits")
+router = ApiRouter("commits")
 
 ROWS_MAX = 10_000
 PIECE_BYTES = 65_536
@@ -119,11 +118,7 @@ class ChartOut(Model):
     left_out: LeftOutOut
 
 
-@router.get(
-    "/commits/stats",
-    dependencies=[requires(Right.COLLECTORS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/commits/stats", right=Right.COLLECTORS_READ, refuses=[404])
 def commit_statistics(
     context: Context, query: Annotated[StatisticsQuery, Query()]
 ) -> StatisticsOut:
@@ -142,11 +137,7 @@ def commit_statistics(
     )
 
 
-@router.get(
-    "/commits/chart",
-    dependencies=[requires(Right.COLLECTORS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/commits/chart", right=Right.COLLECTORS_READ, refuses=[404])
 def commit_chart(context: Context, query: Annotated[ChartQuery, Query()]) -> ChartOut:
     """The numbers of a chart: commits per month and author. Authors beside the top ones are counted together."""
     chart = commits_service(context).reports.chart(
@@ -161,10 +152,7 @@ def commit_chart(context: Context, query: Annotated[ChartQuery, Query()]) -> Cha
 
 
 @router.get(
-    "/commits/chart/csv",
-    dependencies=[requires(Right.COLLECTORS_READ)],
-    response_class=CsvResponse,
-    responses=problem_responses(404),
+    "/commits/chart/csv", right=Right.COLLECTORS_READ, refuses=[404], response_class=CsvResponse
 )
 def commit_chart_table(context: Context, query: Annotated[ChartQuery, Query()]) -> CsvResponse:
     """The same numbers as a table: a row for each month and a column for each author."""
@@ -177,7 +165,8 @@ def commit_chart_table(context: Context, query: Annotated[ChartQuery, Query()]) 
 
 @router.get(
     "/commits/export",
-    dependencies=[requires(Right.COLLECTORS_READ)],
+    right=Right.COLLECTORS_READ,
+    refuses=[404],
     response_class=StreamingResponse,
     responses={
         200: {
@@ -185,7 +174,6 @@ def commit_chart_table(context: Context, query: Annotated[ChartQuery, Query()]) 
                 media_type: {"schema": {"type": "string"}} for media_type in MEDIA_TYPES.values()
             }
         },
-        **problem_responses(404),
     },
 )
 def export_commits(context: Context, query: Annotated[ExportQuery, Query()]) -> StreamingResponse:

@@ -16,10 +16,9 @@ from tsuzuki.web.api.run_models import RunOut
 from tsuzuki.web.api.runs import StartRun, start_run
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import Page, PageRequest
-from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.rights import requires
+from tsuzuki.web.route import ApiRouter
 
-router = api_router("feeds")
+router = ApiRouter("feeds")
 
 JobFilter = Annotated[str, Field(min_length=1, max_length=100)]
 FeedName = Annotated[str, Field(min_length=1, max_length=250, examples=["press"])]
@@ -120,11 +119,7 @@ def feed_out(context: Context, view: FeedView) -> FeedOut:
     return FeedOut.model_validate(context.mask(view.as_dict()))
 
 
-@router.get(
-    "/feeds",
-    dependencies=[requires(Right.COLLECTORS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/feeds", right=Right.COLLECTORS_READ, refuses=[404])
 def list_feeds(context: Context, query: Annotated[FeedQuery, Query()]) -> Page[FeedOut]:
     """List the feeds of the jobs, and those that no job has any more, by job and name."""
     found = feeds_service(context).definitions.find(query.job, counted=True)
@@ -140,11 +135,7 @@ def _label(view: FeedView) -> str:
     return view.label
 
 
-@router.get(
-    "/feeds/jobs/{name}/feeds/{feed}",
-    dependencies=[requires(Right.COLLECTORS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/feeds/jobs/{name}/feeds/{feed}", right=Right.COLLECTORS_READ, refuses=[404])
 def get_feed(context: Context, name: JobName, feed: FeedInPath) -> FeedDetails:
     """One feed: what it is set to, how its fetches went, and how many items it has."""
     view = feeds_service(context).definitions.get(f"{name}/{feed}", counted=True)
@@ -153,10 +144,7 @@ def get_feed(context: Context, name: JobName, feed: FeedInPath) -> FeedDetails:
 
 
 @router.post(
-    "/feeds/jobs/{name}/feeds",
-    status_code=201,
-    dependencies=[requires(Right.JOBS_WRITE)],
-    responses=problem_responses(404, 409, 412),
+    "/feeds/jobs/{name}/feeds", right=Right.JOBS_WRITE, refuses=[404, 409, 412], status_code=201
 )
 def add_feed(context: Context, name: JobName, body: NewFeed, response: Response) -> AddedFeed:
     """Add a feed to a job where the job is defined: in the file or in the database. Of what it lists at its first
@@ -173,9 +161,9 @@ def add_feed(context: Context, name: JobName, body: NewFeed, response: Response)
 
 @router.delete(
     "/feeds/jobs/{name}/feeds/{feed}",
+    right=Right.JOBS_WRITE,
+    refuses=[404, 409, 412],
     status_code=204,
-    dependencies=[requires(Right.JOBS_WRITE)],
-    responses=problem_responses(404, 409, 412),
 )
 def remove_feed(context: Context, name: JobName, feed: FeedInPath) -> None:
     """Follow a feed no longer. Its items are kept, so that none is posted twice if it comes back."""
@@ -183,10 +171,7 @@ def remove_feed(context: Context, name: JobName, feed: FeedInPath) -> None:
 
 
 @router.post(
-    "/feeds/jobs/{name}/fetch",
-    status_code=201,
-    dependencies=[requires(Right.COLLECTORS_OPERATE)],
-    responses=problem_responses(404),
+    "/feeds/jobs/{name}/fetch", right=Right.COLLECTORS_OPERATE, refuses=[404], status_code=201
 )
 async def fetch_feeds(
     request: Request, response: Response, context: Context, name: JobName
@@ -197,10 +182,7 @@ async def fetch_feeds(
 
 
 @router.post(
-    "/feeds/jobs/{name}/process",
-    status_code=201,
-    dependencies=[requires(Right.COLLECTORS_OPERATE)],
-    responses=problem_responses(404),
+    "/feeds/jobs/{name}/process", right=Right.COLLECTORS_OPERATE, refuses=[404], status_code=201
 )
 async def process_feeds(
     request: Request,
@@ -215,7 +197,7 @@ async def process_feeds(
     return await start_run(request, response, name, StartRun(arguments=asked.arguments()))
 
 
-@router.get("/feeds/budget", dependencies=[requires(Right.COLLECTORS_READ)])
+@router.get("/feeds/budget", right=Right.COLLECTORS_READ)
 def feeds_budget(context: Context) -> BudgetOut:
     """What was spent on models today, what may still be, and when there is more."""
     used = feeds_service(context).spending.use()

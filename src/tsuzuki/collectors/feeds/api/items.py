@@ -12,10 +12,9 @@ from tsuzuki.web.answers import Model, Moment, SentenceText
 from tsuzuki.web.api.jobs import JobName
 from tsuzuki.web.context import Context
 from tsuzuki.web.paging import COUNT_MAX, LIMIT_MAX, Page, PageRequest, count_of
-from tsuzuki.web.route import api_router, problem_responses
-from tsuzuki.web.security.rights import requires
+from tsuzuki.web.route import ApiRouter
 
-router = api_router("feeds")
+router = ApiRouter("feeds")
 
 SHOWN_MAX = 100
 ItemId = Annotated[int, Path(ge=1, le=2**63 - 1, examples=[12])]
@@ -158,11 +157,7 @@ def item_out(context: Context, view: ItemView) -> ItemOut:
     return ItemOut.model_validate(context.mask(view.as_dict()))
 
 
-@router.get(
-    "/feeds/items",
-    dependencies=[requires(Right.COLLECTORS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/feeds/items", right=Right.COLLECTORS_READ, refuses=[404])
 def list_feed_items(context: Context, query: Annotated[ItemQuery, Query()]) -> Page[ItemOut]:
     """List items, the newest first. `status` and `reason` can be repeated."""
     items, narrowing = feeds_service(context).items, query.narrowing()
@@ -175,32 +170,20 @@ def list_feed_items(context: Context, query: Annotated[ItemQuery, Query()]) -> P
     )
 
 
-@router.get(
-    "/feeds/items/{item_id}",
-    dependencies=[requires(Right.COLLECTORS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/feeds/items/{item_id}", right=Right.COLLECTORS_READ, refuses=[404])
 def get_feed_item(context: Context, item_id: ItemId) -> ItemOut:
     """One item."""
     return item_out(context, feeds_service(context).items.get(str(item_id)))
 
 
-@router.get(
-    "/feeds/items/{item_id}/explain",
-    dependencies=[requires(Right.COLLECTORS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/feeds/items/{item_id}/explain", right=Right.COLLECTORS_READ, refuses=[404])
 def explain_feed_item(context: Context, item_id: ItemId) -> ItemExplanation:
     """Every step of an item, what it cost, and what happens next and when."""
     told = feeds_service(context).explanations.explain(str(item_id))
     return ItemExplanation.model_validate(context.mask(told.as_dict()))
 
 
-@router.post(
-    "/feeds/items/{item_id}/approve",
-    dependencies=[requires(Right.COLLECTORS_OPERATE)],
-    responses=problem_responses(404),
-)
+@router.post("/feeds/items/{item_id}/approve", right=Right.COLLECTORS_OPERATE, refuses=[404])
 def approve_feed_item(context: Context, item_id: ItemId, body: Approval | None = None) -> ItemOut:
     """Let a held post go out with the next run; or say of an unsettled one whether it arrived."""
     items, name = feeds_service(context).items, str(item_id)
@@ -211,33 +194,21 @@ def approve_feed_item(context: Context, item_id: ItemId, body: Approval | None =
     return item_out(context, view)
 
 
-@router.post(
-    "/feeds/items/{item_id}/requeue",
-    dependencies=[requires(Right.COLLECTORS_OPERATE)],
-    responses=problem_responses(404),
-)
+@router.post("/feeds/items/{item_id}/requeue", right=Right.COLLECTORS_OPERATE, refuses=[404])
 def requeue_feed_item(context: Context, item_id: ItemId) -> ItemOut:
     """Have an item worked on again. What was posted is refused."""
     (view,) = feeds_service(context).items.requeue([str(item_id)])
     return item_out(context, view)
 
 
-@router.get(
-    "/feeds/items/{item_id}/preview",
-    dependencies=[requires(Right.COLLECTORS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/feeds/items/{item_id}/preview", right=Right.COLLECTORS_READ, refuses=[404])
 def preview_feed_item(context: Context, item_id: ItemId) -> ItemPreview:
     """The post of an item as it would be now, from what is stored: nothing is sent and nothing is paid."""
     told = feeds_service(context).previews.preview(str(item_id))
     return ItemPreview.model_validate(context.mask(told.as_dict()))
 
 
-@router.post(
-    "/feeds/items/requeue",
-    dependencies=[requires(Right.COLLECTORS_OPERATE)],
-    responses=problem_responses(404),
-)
+@router.post("/feeds/items/requeue", right=Right.COLLECTORS_OPERATE, refuses=[404])
 def requeue_feed_items(context: Context, body: Requeue) -> Requeued:
     """Have every item with a reason worked on again, at most 10,000 at once. What was posted stays as it is."""
     views = feeds_service(context).items.requeue_by_reason(
@@ -247,11 +218,7 @@ def requeue_feed_items(context: Context, body: Requeue) -> Requeued:
     return Requeued(count=len(views), items=shown)
 
 
-@router.get(
-    "/feeds/jobs/{name}/plan",
-    dependencies=[requires(Right.COLLECTORS_READ)],
-    responses=problem_responses(404),
-)
+@router.get("/feeds/jobs/{name}/plan", right=Right.COLLECTORS_READ, refuses=[404])
 def plan_feeds_job(
     context: Context, name: JobName, limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = SHOWN_MAX
 ) -> PlanOut:

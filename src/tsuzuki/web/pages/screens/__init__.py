@@ -3,30 +3,27 @@
 from importlib import import_module
 from pkgutil import iter_modules
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 
 from tsuzuki.web.pages.extension import extensions
-from tsuzuki.web.pages.route import PageRoute
+from tsuzuki.web.pages.route import PageRoute, Screen
 
 
-def routers() -> list[APIRouter]:
-    """The routers of every screen: the host's by the names of their modules, then those of collectors."""
+def screens() -> list[Screen]:
+    """Every screen: the host's by the names of their modules, then those of collectors."""
     ours = [
         f"{__name__}.{name}" for name in sorted(module.name for module in iter_modules(__path__))
     ]
     theirs = [module for pages in extensions() for module in pages.screens]
-    return [import_module(module).screen.router for module in (*ours, *theirs)]
+    return [import_module(module).screen for module in (*ours, *theirs)]
 
 
 def include_pages(app: FastAPI) -> None:
     """Put every screen into the application."""
-    found = routers()
-    paths = {
+    routes = [route for screen in screens() for route in screen.routes]
+    app.routes.extend(routes)
+    app.state.page_paths = frozenset(
         route.path
-        for router in found
-        for route in router.routes
+        for route in routes
         if isinstance(route, PageRoute) and "GET" in (route.methods or ())
-    }
-    for router in found:
-        app.routes.extend(router.routes)
-    app.state.page_paths = frozenset(paths)
+    )
