@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from tsuzuki.model.access import Role
 from tsuzuki.model.errors import NotAuthenticated
 from tsuzuki.services.access.sessions import SignedIn, SignInPlace
-from tsuzuki.services.access.users import UserView
+from tsuzuki.services.access.users import User
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.names import GivenName, NewPassword, Password
 from tsuzuki.web.api.users import UserOut, user_out
@@ -90,11 +90,11 @@ async def set_up(request: Request, body: Setup) -> UserOut:
     return user_out(await redeem_setup_code(request, body.code, body.name, body.password))
 
 
-async def redeem_setup_code(request: Request, code: str, name: str, password: str) -> UserView:
+async def redeem_setup_code(request: Request, code: str, name: str, password: str) -> User:
     """Add the first user, and log a code that is refused. Raises as `SetupCodes.redeem`."""
     redeem = request.app.state.application.setup_codes.redeem
     try:
-        user: UserView = await run_in_threadpool(redeem, code, name=name, password=password)
+        user: User = await run_in_threadpool(redeem, code, name=name, password=password)
     except NotAuthenticated:
         note_refusal(request, "setup code")
         raise

@@ -14,7 +14,7 @@ from tsuzuki.cli.terminal.output import Column, emit, say
 from tsuzuki.model.access import Role
 
 if TYPE_CHECKING:
-    from tsuzuki.services.access.users import UserView
+    from tsuzuki.services.access.users import User
 
 COLUMNS = [
     Column("name"),
@@ -146,7 +146,7 @@ def rm(invocation: Invocation, name: str, yes: bool) -> None:
     _tell(invocation, view, f"The user '{name}' is removed.")
 
 
-def _tell(invocation: Invocation, view: "UserView", text: str) -> None:
+def _tell(invocation: Invocation, view: "User", text: str) -> None:
     say(invocation, text)
     if invocation.output.is_json:
         shown: dict[str, Any] = view.as_dict()

@@ -6,9 +6,7 @@ user has at the moment of a request.
 """
 
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, field
-from datetime import datetime
-from typing import Any
+from dataclasses import dataclass, field
 
 from tsuzuki.model import credentials
 from tsuzuki.model.access import Principal, Right
@@ -28,6 +26,14 @@ from tsuzuki.store.access.sessions import Session
 from tsuzuki.store.access.users import User
 from tsuzuki.store.sql.database import Connection, Database
 
+__all__ = [
+    "AuthenticatedSession",
+    "Session",
+    "Sessions",
+    "SignInPlace",
+    "SignedIn",
+]
+
 IDLE_SECONDS = 12 * 3600.0
 LIFETIME_SECONDS = 7 * 86_400.0
 _SHOWN_MAX = 300
@@ -43,27 +49,9 @@ class SignInPlace:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SessionView:
-    """A session without its secret."""
-
-    id: int
-    user: str
-    created_at: datetime
-    last_seen_at: datetime
-    """To the minute."""
-    expires_at: datetime
-    """The latest end; it ends earlier without requests."""
-    address: str | None
-    user_agent: str | None
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-@dataclass(frozen=True, kw_only=True)
 class AuthenticatedSession:
     principal: Principal
-    session: SessionView
+    session: Session
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +102,7 @@ class Sessions:
                 raise _refused()
             session = self._start(connection, user, place, secret, keys)
             self._end_replaced(connection, replacing)
-        return SignedIn(principal=_principal(session), session=_view(session), secret=secret)
+        return SignedIn(principal=_principal(session), session=session, secret=secret)
 
     def authenticate(self, secret: str) -> AuthenticatedSession:
         """Whose session it is. Raises `NotAuthenticated` with the code `session_unknown` or `session_expired`."""
@@ -125,17 +113,16 @@ class Sessions:
             raise _not_signed_in("session_expired")
         if session.is_seen_outdated:
             self._last_seen.note(session.id)
-        return AuthenticatedSession(principal=_principal(session), session=_view(session))
+        return AuthenticatedSession(principal=_principal(session), session=session)
 
-    def find(self, *, by: Principal, every_user: bool = False) -> list[SessionView]:
+    def find(self, *, by: Principal, every_user: bool = False) -> list[Session]:
         """One's own live sessions, newest first; those of every user for a principal that manages access."""
         require(by, Right.ACCESS_MANAGE if every_user else Right.ACCESS_OWN)
         if not every_user and by.user_id is None:
             return []
         with self._database.read() as connection:
             user_id = None if every_user else by.user_id
-            found = sessions.find(connection, idle_seconds=self._idle_seconds, user_id=user_id)
-        return [_view(session) for session in found]
+            return sessions.find(connection, idle_seconds=self._idle_seconds, user_id=user_id)
 
     def end(self, session_id: int, *, by: Principal) -> None:
         """End a session: one's own (sign out), or that of another user for a principal that manages access. Raises
@@ -147,7 +134,7 @@ class Sessions:
                 require_no_more(by, found.user_role)
             if found is None or not may_end or not sessions.end(connection, session_id):
                 raise NotFound(f"there is no session {session_id}", code="session_not_found")
-            _note_end(connection, by.actor, found.id, found.user_name)
+            _note_end(connection, by.actor, found.id, found.user)
 
     def end_all(self, *, by: Principal, user: str | None = None, keep_own: bool = False) -> int:
         """End all sessions of a user (oneself unless named), with `keep_own` all but that of `by`. Answers how many
@@ -160,13 +147,12 @@ class Sessions:
                 _note_end(connection, by.actor, session_id, found.name)
         return len(ended)
 
-    def of(self, principal: Principal) -> SessionView | None:
+    def of(self, principal: Principal) -> Session | None:
         """The session that a principal was authenticated by; None if by none."""
         if principal.session_id is None:
             return None
         with self._database.read() as connection:
-            found = sessions.get(connection, principal.session_id, idle_seconds=self._idle_seconds)
-        return None if found is None else _view(found)
+            return sessions.get(connection, principal.session_id, idle_seconds=self._idle_seconds)
 
     def live(self, session_ids: Collection[int]) -> frozenset[int]:
         """Those (by `Principal.session_id`) that still authenticate, in one statement: for streams, which end with
@@ -223,7 +209,7 @@ class Sessions:
         secret_hash = credentials.hash_of(secret)
         before = sessions.with_hash(connection, secret_hash, idle_seconds=self._idle_seconds)
         if before is not None and sessions.end(connection, before.id):
-            _note_end(connection, f"user:{before.user_name}", before.id, before.user_name)
+            _note_end(connection, f"user:{before.user}", before.id, before.user)
 
     def _write_seen(self, session_id: int) -> None:
         with self._database.statement() as connection:
@@ -251,22 +237,10 @@ def _sought_user(connection: Connection, by: Principal, name: str | None) -> Use
 
 def _principal(session: Session) -> Principal:
     return Principal(
-        actor=f"user:{session.user_name}",
+        actor=f"user:{session.user}",
         role=session.user_role,
         user_id=session.user_id,
         session_id=session.id,
-    )
-
-
-def _view(session: Session) -> SessionView:
-    return SessionView(
-        id=session.id,
-        user=session.user_name,
-        created_at=session.created_at,
-        last_seen_at=session.last_seen_at,
-        expires_at=session.expires_at,
-        address=session.address,
-        user_agent=session.user_agent,
     )
 
 

@@ -11,9 +11,10 @@ from tsuzuki.model import credentials
 from tsuzuki.model.access import Role
 from tsuzuki.model.errors import Conflict, NotAuthenticated
 from tsuzuki.services.access.passwords import Passwords
-from tsuzuki.services.access.users import UserView, add_user, user_key
+from tsuzuki.services.access.users import add_user, user_key
 from tsuzuki.store import audit
 from tsuzuki.store.access import setup_codes, users
+from tsuzuki.store.access.users import User
 from tsuzuki.store.sql.database import Connection, Database
 
 LIFETIME_SECONDS = 3600.0
@@ -56,7 +57,7 @@ class SetupCodes:
             )
         return NewSetupCode(expires_at=expires_at, text=text)
 
-    def redeem(self, code: str, *, name: str, password: str) -> UserView:
+    def redeem(self, code: str, *, name: str, password: str) -> User:
         """Add the first user, an admin. Raises `NotAuthenticated` with the code `setup_code_refused` for a code that is
         wrong, used or expired, `Conflict` (`setup_done`) if there is a user already, `UsageError` for a name or a
         password that is refused; the code can be used again then."""

@@ -5,8 +5,6 @@ A new password ends the sessions of the user, and so does being disabled or remo
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from datetime import datetime
 from typing import Any
 
 from tsuzuki.model.access import Principal, Right, Role
@@ -26,22 +24,7 @@ from tsuzuki.store.access import sessions, tokens, users
 from tsuzuki.store.access.users import User
 from tsuzuki.store.sql.database import Connection, Database
 
-
-@dataclass(frozen=True, kw_only=True)
-class UserView:
-    """A user without the password."""
-
-    id: int
-    name: str
-    role: Role
-    created_at: datetime
-    created_by: str
-    password_changed_at: datetime
-    disabled_at: datetime | None
-    last_sign_in_at: datetime | None
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+__all__ = ["User", "Users", "add_user", "user_key"]
 
 
 class Users:
@@ -54,23 +37,20 @@ class Users:
         with self._database.single_read() as connection:
             return users.any_user(connection)
 
-    def find(self, *, by: Principal) -> list[UserView]:
+    def find(self, *, by: Principal) -> list[User]:
         """All users by name for a principal that manages access, else only its own."""
         if not manages(by):
             require(by, Right.ACCESS_OWN)
         with self._database.read() as connection:
-            return [
-                user_view(user)
-                for user in users.find(connection)
-                if manages(by) or is_own(by, user.id)
-            ]
+            found = users.find(connection)
+            return [user for user in found if manages(by) or is_own(by, user.id)]
 
-    def get(self, name: str, *, by: Principal) -> UserView:
+    def get(self, name: str, *, by: Principal) -> User:
         """Raises `NotFound`, also for a user that `by` may not see."""
         with self._database.read() as connection:
-            return user_view(_sought(connection, name, by))
+            return _sought(connection, name, by)
 
-    def add(self, name: str, password: str, *, role: Role, by: Principal) -> UserView:
+    def add(self, name: str, password: str, *, role: Role, by: Principal) -> User:
         """Add a user. Raises `Conflict` if the name is taken, `UsageError` for a name or a password that is refused,
         `NotPermitted` if the role has more rights than `by`."""
         require(by, Right.ACCESS_MANAGE)
@@ -106,7 +86,7 @@ class Users:
             sessions.end_all(connection, user.id, except_id=by.session_id)
             _note(connection, "user.set_password", by, user, None)
 
-    def set_role(self, name: str, role: Role, *, by: Principal) -> UserView:
+    def set_role(self, name: str, role: Role, *, by: Principal) -> User:
         """Raises `Conflict` (`last_admin`) if there would be no enabled admin left."""
         require_grantable(by, role)
         return self._change(
@@ -116,7 +96,7 @@ class Users:
             change=lambda connection, user: users.set_role(connection, user.id, role),
         )
 
-    def disable(self, name: str, *, by: Principal) -> UserView:
+    def disable(self, name: str, *, by: Principal) -> User:
         """No sign-in any more; sessions end, and tokens are refused at once. Raises `Conflict` (`last_admin`)."""
 
         def disable(connection: Connection, user: User) -> User | None:
@@ -128,7 +108,7 @@ class Users:
 
         return self._change(name, "user.disable", by=by, change=disable)
 
-    def enable(self, name: str, *, by: Principal) -> UserView:
+    def enable(self, name: str, *, by: Principal) -> User:
         """Undo `disable`: the user can sign in again, and tokens that were not revoked work again."""
 
         def enable(connection: Connection, user: User) -> User | None:
@@ -158,7 +138,7 @@ class Users:
         *,
         by: Principal,
         change: Callable[[Connection, User], User | None],
-    ) -> UserView:
+    ) -> User:
         require(by, Right.ACCESS_MANAGE)
         with self._database.write() as connection:
             users.lock(connection)
@@ -168,7 +148,7 @@ class Users:
             if changed is None:
                 raise _last_admin(user)
             _note(connection, action, by, user, changed)
-        return user_view(changed)
+        return changed
 
     def _check_current(self, user: User, current: str | None) -> None:
         if current is None:
@@ -193,7 +173,7 @@ def user_key(name: str) -> str:
 
 def add_user(
     connection: Connection, *, name: str, role: Role, password_hash: str, actor: str
-) -> UserView:
+) -> User:
     """Store a user and audit it. Raises `Conflict` if the name is taken."""
     users.lock(connection)
     user = users.add(connection, name=name, role=role, password_hash=password_hash, actor=actor)
@@ -204,20 +184,7 @@ def add_user(
             code="user_exists",
         )
     _record(connection, "user.add", actor, name, after=_about(user))
-    return user_view(user)
-
-
-def user_view(user: User) -> UserView:
-    return UserView(
-        id=user.id,
-        name=user.name,
-        role=user.role,
-        created_at=user.created_at,
-        created_by=user.created_by,
-        password_changed_at=user.password_changed_at,
-        disabled_at=user.disabled_at,
-        last_sign_in_at=user.last_sign_in_at,
-    )
+    return user
 
 
 def _sought(connection: Connection, name: str, by: Principal) -> User:

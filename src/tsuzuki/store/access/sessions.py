@@ -35,17 +35,24 @@ class Session:
 
     id: int
     user_id: int
-    user_name: str
+    user: str
     user_role: Role
     created_at: datetime
     last_seen_at: datetime
+    """To the minute."""
     expires_at: datetime
+    """The latest end; it ends earlier without requests."""
     address: str | None
     user_agent: str | None
     is_live: bool
     """Neither idle for too long nor over; and its user is not disabled."""
     is_seen_outdated: bool
     """Whether the last request is to be written again."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """What its user sees of it."""
+        not_shown = ("user_id", "user_role", "is_live", "is_seen_outdated")
+        return {name: value for name, value in vars(self).items() if name not in not_shown}
 
 
 _MINUS_IDLE = bindparam("minus_idle", type_=Float())
@@ -57,7 +64,7 @@ _IS_SEEN_OUTDATED = user_sessions.c.last_seen_at < db_now(-LAST_SEEN_INTERVAL_SE
 _JOINED = user_sessions.join(users, users.c.id == user_sessions.c.user_id)
 _SELECT = select(
     *(column for column in user_sessions.c if column.name != "secret_hash"),
-    users.c.name.label("user_name"),
+    users.c.name.label("user"),
     users.c.role.label("user_role"),
     _IS_LIVE.label("is_live"),
     _IS_SEEN_OUTDATED.label("is_seen_outdated"),

@@ -24,7 +24,7 @@ CHANGES_LOCK_KEY = "tsuzuki users"
 
 @dataclass(frozen=True, kw_only=True)
 class User:
-    """A stored user."""
+    """A stored user. Its password hash is for this process alone: neither shown nor in `as_dict`."""
 
     id: int
     name: str
@@ -35,6 +35,9 @@ class User:
     created_by: str
     disabled_at: datetime | None
     last_sign_in_at: datetime | None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "password_hash"}
 
 
 def lock(connection: Connection) -> None:

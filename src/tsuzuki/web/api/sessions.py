@@ -7,7 +7,7 @@ from pydantic import Field
 
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import Conflict
-from tsuzuki.services.access.sessions import SessionView
+from tsuzuki.services.access.sessions import Session
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.context import Context
 from tsuzuki.web.idempotency import NOT_KEPT
@@ -44,7 +44,7 @@ def list_sessions(context: Context, query: Annotated[SessionQuery, Query()]) -> 
     by = context.principal
     views = context.application.sessions.find(by=by, every_user=query.every_user)
 
-    def find(after: int | None, limit: int) -> list[SessionView]:
+    def find(after: int | None, limit: int) -> list[Session]:
         ordered = sorted(views, key=lambda view: -view.id)
         return [view for view in ordered if after is None or view.id < after][:limit]
 

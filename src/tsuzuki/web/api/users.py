@@ -5,7 +5,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from tsuzuki.model.access import Right, Role
 from tsuzuki.model.errors import NotAuthenticated
-from tsuzuki.services.access.users import UserView
+from tsuzuki.services.access.users import User
 from tsuzuki.web.answers import Flag, Model, Moment
 from tsuzuki.web.api.names import GivenName, NewPassword, Password, UserName
 from tsuzuki.web.context import Context
@@ -50,11 +50,11 @@ class PasswordChange(Model):
     current: Password | None = Field(None, description="The current one; needed for one's own.")
 
 
-def user_out(view: UserView) -> UserOut:
+def user_out(view: User) -> UserOut:
     return UserOut(**view.as_dict())
 
 
-def _name(view: UserView) -> str:
+def _name(view: User) -> str:
     return view.name
 
 
