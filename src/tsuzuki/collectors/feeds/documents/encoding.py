@@ -48,6 +48,8 @@ _CODECS = {
     "ks_c_5601-1987": "cp949",
 }
 _NO_CHARSETS = frozenset({"utf_7", "unicode_escape", "raw_unicode_escape", "idna", "punycode"})
+"""Codecs of Python that turn plain letters into others."""
+
 _WEAK = frozenset({"ascii", "cp1252"})
 """The defaults of servers. UTF-8 that fits is better."""
 
@@ -101,6 +103,16 @@ def is_readable(text: str) -> bool:
     return missing <= max(1, UNREADABLE_SHARE_MAX * len(text))
 
 
+def codec_of(name: str) -> str | None:
+    """The codec by which browsers read this charset; None if there is no such charset."""
+    try:
+        codec = codecs.lookup(_CODECS.get(name.lower(), name)).name
+        b"ab".decode(codec, "replace")  # a codec that is not for text is refused here
+    except (LookupError, ValueError):
+        return None
+    return None if codec.replace("-", "_") in _NO_CHARSETS else codec
+
+
 def _decoded(body: bytes, content_type: str) -> str:
     for mark, codec in _MARKS:
         if body.startswith(mark):
@@ -126,14 +138,7 @@ def _declared(body: bytes, content_type: str) -> Iterator[str]:
         by_server[1] if by_server else "",
         by_document[1].decode("ascii") if by_document else "",
     ]
-    for name in filter(None, names):
-        try:
-            codec = codecs.lookup(_CODECS.get(name.lower(), name)).name
-            b"ab".decode(codec, "replace")  # a codec that is not for text is refused here
-        except (LookupError, ValueError):
-            continue
-        if codec.replace("-", "_") not in _NO_CHARSETS:
-            yield codec
+    yield from filter(None, map(codec_of, filter(None, names)))
 
 
 def _fits(body: bytes, codec: str) -> bool:

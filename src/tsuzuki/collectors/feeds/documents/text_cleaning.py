@@ -7,6 +7,8 @@ import codecs
 import re
 import unicodedata
 
+from tsuzuki.collectors.feeds.documents.encoding import codec_of
+
 PAGE_CHARACTERS_MAX = 40_000
 """Of the text of an item: its page and its attachments together."""
 
@@ -20,23 +22,6 @@ _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _BLANKS = re.compile(r"[^\S\n]+")
 _EMPTY_LINES = re.compile(r"\n{3,}")
 _META_CHARSET = re.compile(rb"charset\s*=\s*[\"']?\s*([\w.:+-]{1,40})", re.IGNORECASE)
-_CODECS = {
-    "shift_jis": "cp932",
-    "shift-jis": "cp932",
-    "sjis": "cp932",
-    "x-sjis": "cp932",
-    "windows-31j": "cp932",
-    "iso-8859-1": "cp1252",
-    "latin1": "cp1252",
-    "us-ascii": "cp1252",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "ks_c_5601-1987": "cp949",
-    "euc-kr": "cp949",
-}
-_NO_CHARSETS = frozenset({"utf_7", "unicode_escape", "raw_unicode_escape", "idna", "punycode"})
-"""Codecs of Python that turn plain letters into others."""
-
 MISFIT_MAX = 0.005
 """The share of characters that may be broken in a page whose charset is still believed."""
 
@@ -68,8 +53,8 @@ def decoded(body: bytes, charset: str | None) -> str:
         return body.decode("iso2022_jp", errors="replace")
     meta = _META_CHARSET.search(body[:4096])
     said = [charset, meta[1].decode("ascii", errors="replace") if meta else None]
-    for codec in [known for name in said if name and (known := _codec(name))]:
-        text = body.decode(codec, errors="replace")
+    for codec in [known for name in said if name and (known := codec_of(name))]:
+        text = body.decode("cp1252" if codec == "ascii" else codec, errors="replace")
         if text.count("\ufffd") <= len(text) * MISFIT_MAX:
             return text
     for codec in _guesses(body):
@@ -104,15 +89,6 @@ def _hidden_element(lower: str, start: int) -> str | None:
         if lower.startswith(name, start + 1) and not lower[start + 1 + len(name) :][:1].isalnum():
             return name
     return None
-
-
-def _codec(name: str) -> str | None:
-    try:
-        codec = codecs.lookup(_CODECS.get(name.lower(), name)).name
-        b"ab".decode(codec, errors="replace")  # a codec that is not for text is refused here
-    except (LookupError, ValueError):
-        return None
-    return None if codec.replace("-", "_") in _NO_CHARSETS else codec
 
 
 def _guesses(body: bytes) -> list[str]:
