@@ -31,9 +31,9 @@ from tsuzuki.collectors.codeindex.answers.references import (
     ReferenceQuery,
     find_references,
 )
-from tsuzuki.collectors.codeindex.answers.symbol import Symbol
 from tsuzuki.collectors.codeindex.index_file import IndexFile
 from tsuzuki.collectors.codeindex.lsp.settings import ServerCommand
+from tsuzuki.collectors.codeindex.queries.lookups import Symbol
 from tsuzuki.model.clock import ManualClock
 
 SEED = 15

@@ -8,8 +8,8 @@ looked at, so a definition written a moment ago is found too.
 from collections.abc import Callable, Iterable, Iterator
 
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFile, FreshFiles
-from tsuzuki.collectors.codeindex.answers.symbol import Symbol
 from tsuzuki.collectors.codeindex.queries import lookups
+from tsuzuki.collectors.codeindex.queries.lookups import Symbol
 
 
 def definitions_of(

@@ -17,11 +17,11 @@ from tsuzuki.collectors.codeindex.answers.source_file import (
     read_source,
     signature_of,
 )
-from tsuzuki.collectors.codeindex.answers.symbol import Symbol
 from tsuzuki.collectors.codeindex.extract import EXTRACTOR_VERSION
 from tsuzuki.collectors.codeindex.parsing.parse import content_hash
 from tsuzuki.collectors.codeindex.parsing.parsed_file import FileOutcome, ParsedFile, SameFile
 from tsuzuki.collectors.codeindex.queries import lookups
+from tsuzuki.collectors.codeindex.queries.lookups import Symbol
 
 QUOTED_BYTES_MAX = 64 * 2**20
 """Of a file that is read for its lines; whether it is parsed is for the limits of a build."""
@@ -67,8 +67,7 @@ class FreshFile:
     def symbols(self) -> tuple[Symbol, ...]:
         if self.stored is None or self.connection is None:
             return self._parsed.symbols
-        rows = lookups.symbols_of_file(self.connection, self.stored.id)
-        return tuple(Symbol(**row._asdict()) for row in rows)
+        return tuple(lookups.symbols_of_file(self.connection, self.stored.id))
 
     def as_parsed_file(self) -> ParsedFile | None:
         """For the index; None if the file could not be parsed."""

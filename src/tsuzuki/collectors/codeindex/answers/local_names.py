@@ -8,7 +8,8 @@ import re
 from functools import lru_cache
 
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFile
-from tsuzuki.collectors.codeindex.answers.symbol import Site, Symbol, family_of
+from tsuzuki.collectors.codeindex.answers.symbol import Site, family_of
+from tsuzuki.collectors.codeindex.queries.lookups import Symbol
 
 FUNCTION_KINDS = frozenset({"function", "method"})
 _QUOTED = r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\""

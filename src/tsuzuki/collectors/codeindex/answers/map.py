@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
-from tsuzuki.collectors.codeindex.answers.symbol import Symbol, family_of
+from tsuzuki.collectors.codeindex.answers.symbol import family_of
 from tsuzuki.collectors.codeindex.queries import graph
+from tsuzuki.collectors.codeindex.queries.lookups import Symbol
 from tsuzuki.collectors.codeindex.queries.names import parts_of
 
 DAMPING = 0.85

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFile
-from tsuzuki.collectors.codeindex.answers.symbol import Symbol
+from tsuzuki.collectors.codeindex.queries.lookups import Symbol
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from tsuzuki.collectors.codeindex.answers.source_file import SourceFile
-from tsuzuki.collectors.codeindex.answers.symbol import Symbol
 from tsuzuki.collectors.codeindex.extract import (
     EXTRACTOR_VERSION,
     LANGUAGES,
@@ -21,6 +20,7 @@ from tsuzuki.collectors.codeindex.parsing.parse import (
     longest_line,
 )
 from tsuzuki.collectors.codeindex.parsing.parsed_file import FileOutcome, ParsedFile
+from tsuzuki.collectors.codeindex.queries.lookups import Symbol
 from tsuzuki.model.clock import SystemClock
 
 LIMITS = ParseLimits()

@@ -6,7 +6,8 @@ from typing import Any
 
 from tsuzuki.collectors.codeindex.answers.definitions import by_place, definitions_of
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFile, FreshFiles
-from tsuzuki.collectors.codeindex.answers.symbol import CONTAINER_KINDS, Symbol, SymbolPath
+from tsuzuki.collectors.codeindex.answers.symbol import CONTAINER_KINDS, SymbolPath
+from tsuzuki.collectors.codeindex.queries.lookups import Symbol
 from tsuzuki.model.errors import NotFound, UsageError
 from tsuzuki.model.suggestion import closest
 

@@ -16,10 +16,11 @@ from tsuzuki.collectors.codeindex.answers.definitions import definitions_of
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFile, FreshFiles
 from tsuzuki.collectors.codeindex.answers.resolution.resolver import ScopeResolver
 from tsuzuki.collectors.codeindex.answers.resolution.scoped_file import RULES
-from tsuzuki.collectors.codeindex.answers.symbol import Site, Symbol, family_of
+from tsuzuki.collectors.codeindex.answers.symbol import Site, family_of
 from tsuzuki.collectors.codeindex.answers.syntax_trees import SyntaxTrees
 from tsuzuki.collectors.codeindex.answers.text_resolver import TextResolver
 from tsuzuki.collectors.codeindex.queries import lookups
+from tsuzuki.collectors.codeindex.queries.lookups import Symbol
 from tsuzuki.model.clock import Clock, SystemClock
 
 LINE_LENGTH_MAX = 300

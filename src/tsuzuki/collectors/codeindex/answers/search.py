@@ -13,8 +13,9 @@ from itertools import count
 from typing import Any, Self
 
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFiles
-from tsuzuki.collectors.codeindex.answers.symbol import Symbol, SymbolPath
+from tsuzuki.collectors.codeindex.answers.symbol import SymbolPath
 from tsuzuki.collectors.codeindex.queries import lookups
+from tsuzuki.collectors.codeindex.queries.lookups import Symbol
 from tsuzuki.collectors.codeindex.queries.names import parts_of
 from tsuzuki.model.suggestion import closest
 
@@ -146,8 +147,8 @@ class _Candidates:
         if self._files.connection is None:
             return
         names = _proposed_names(self._files, self._query.text)
-        for row in lookups.symbols_named(self._files.connection, names):
-            self._add(Symbol(**row._asdict()), is_stored=True)
+        for symbol in lookups.symbols_named(self._files.connection, names):
+            self._add(symbol, is_stored=True)
 
     def replace(self, path: str) -> None:
         """Take a file's definitions of now in place of the stored ones."""

@@ -1,4 +1,4 @@
-"""What an answer quotes, definitions and places where a name is used, and the path that names a definition.
+"""Places where a name is used, and the path that names a definition.
 
 A path is `Class/method[1]`: names from outside to inside, and which of several with the same name. It may leave out
 what is outside: `method` finds `Class/method`. With a slash before it, it starts at the top of a file. `Class.method`,
@@ -7,13 +7,11 @@ what is outside: `method` finds `Class/method`. With a slash before it, it start
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
+from tsuzuki.collectors.codeindex.queries.lookups import Symbol
 from tsuzuki.model.errors import UsageError
-
-MEMBER_KINDS = frozenset({"method", "field", "property", "member"})
-"""Kinds that are only reached through what contains them."""
 
 CONTAINER_KINDS = frozenset(
     {"class", "interface", "trait", "struct", "union", "enum", "object", "module", "namespace"}
@@ -34,34 +32,6 @@ _FAMILIES = {
 def family_of(language: str) -> str:
     """Languages whose names refer to each other share a family; a reference never leaves its own."""
     return _FAMILIES.get(language, language)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Symbol:
-    """A definition. Lines count from 1 and include the last; columns count characters from 0."""
-
-    path: str
-    language: str
-    name: str
-    kind: str
-    container: str
-    line: int
-    end_line: int
-    column: int
-    signature: str
-    doc: str
-
-    @property
-    def name_path(self) -> str:
-        """`Outer/inner/name`."""
-        return f"{self.container}/{self.name}" if self.container else self.name
-
-    @property
-    def is_member(self) -> bool:
-        return self.kind in MEMBER_KINDS
-
-    def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "name_path": self.name_path}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,8 +17,9 @@ from tsuzuki.collectors.codeindex.answers.import_match import (
     statement_at,
 )
 from tsuzuki.collectors.codeindex.answers.local_names import is_bound_in_function
-from tsuzuki.collectors.codeindex.answers.symbol import CONTAINER_KINDS, Site, Symbol, family_of
+from tsuzuki.collectors.codeindex.answers.symbol import CONTAINER_KINDS, Site, family_of
 from tsuzuki.collectors.codeindex.answers.syntax_trees import SyntaxTrees
+from tsuzuki.collectors.codeindex.queries.lookups import Symbol
 
 _RECEIVER = re.compile(r"([\w$@]*)\s*(?:\?\.|\.|->|::)\s*$")
 _LUA_RECEIVER = re.compile(r"(\w*)\s*[.:]\s*$")

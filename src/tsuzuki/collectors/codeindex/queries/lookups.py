@@ -6,7 +6,7 @@ The name functions propose names in no promised order, at most `limit` of them; 
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 TRIGRAM = 3
 TRIGRAMS_MAX = 16
@@ -27,8 +27,12 @@ class StoredFile(NamedTuple):
     outcome: str
 
 
-class StoredSymbol(NamedTuple):
-    """A row of `symbols` with the path and language of its file."""
+MEMBER_KINDS = frozenset({"method", "field", "property", "member"})
+"""Kinds that are only reached through what contains them."""
+
+
+class Symbol(NamedTuple):
+    """A definition. Lines count from 1 and include the last; columns count characters from 0."""
 
     path: str
     language: str
@@ -40,6 +44,18 @@ class StoredSymbol(NamedTuple):
     column: int
     signature: str
     doc: str
+
+    @property
+    def name_path(self) -> str:
+        """`Outer/inner/name`."""
+        return f"{self.container}/{self.name}" if self.container else self.name
+
+    @property
+    def is_member(self) -> bool:
+        return self.kind in MEMBER_KINDS
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**self._asdict(), "name_path": self.name_path}
 
 
 _SYMBOL = """SELECT files.path, coalesce(files.language, ''), symbols.name, symbols.kind, symbols.container,
@@ -106,17 +122,17 @@ def names_with_part(connection: sqlite3.Connection, part: str, *, limit: int) ->
     return _first_column(connection, statement, (part, part + LAST, limit))
 
 
-def symbols_named(connection: sqlite3.Connection, names: Iterable[str]) -> list[StoredSymbol]:
+def symbols_named(connection: sqlite3.Connection, names: Iterable[str]) -> list[Symbol]:
     """Every definition that has one of these names."""
     statement = f"""{_SYMBOL} WHERE symbols.name IN (SELECT value FROM json_each(?))
         ORDER BY files.path, symbols.line, symbols.col"""
     rows = connection.execute(statement, (json.dumps([*names]),))
-    return [StoredSymbol(*row) for row in rows]
+    return [Symbol(*row) for row in rows]
 
 
-def symbols_of_file(connection: sqlite3.Connection, file_id: int) -> list[StoredSymbol]:
+def symbols_of_file(connection: sqlite3.Connection, file_id: int) -> list[Symbol]:
     statement = f"{_SYMBOL} WHERE symbols.file_id = ? ORDER BY symbols.line, symbols.col"
-    return [StoredSymbol(*row) for row in connection.execute(statement, (file_id,))]
+    return [Symbol(*row) for row in connection.execute(statement, (file_id,))]
 
 
 def paths_that_mention(connection: sqlite3.Connection, name: str) -> list[str]:

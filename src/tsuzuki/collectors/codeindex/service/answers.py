@@ -36,12 +36,13 @@ from tsuzuki.collectors.codeindex.answers.search_request import (
     known_words,
 )
 from tsuzuki.collectors.codeindex.answers.snapshots import IndexState, Snapshot, snapshots
-from tsuzuki.collectors.codeindex.answers.symbol import Symbol, SymbolPath
+from tsuzuki.collectors.codeindex.answers.symbol import SymbolPath
 from tsuzuki.collectors.codeindex.answers.text_search import FoundLine, search_text
 from tsuzuki.collectors.codeindex.answers.tree_path import find_path
 from tsuzuki.collectors.codeindex.extract import SymbolKind, language_of
 from tsuzuki.collectors.codeindex.index_file import IndexFile, index_folder, index_path
 from tsuzuki.collectors.codeindex.queries import meta
+from tsuzuki.collectors.codeindex.queries.lookups import Symbol
 from tsuzuki.collectors.codeindex.tree.roots import find_root
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.model.errors import FileUnusable, NotFound, TsuzukiError, UsageError

@@ -7,7 +7,7 @@ from tsuzuki.collectors.codeindex.answers.resolution.modules import go_package_n
 from tsuzuki.collectors.codeindex.answers.resolution.roles import named
 from tsuzuki.collectors.codeindex.answers.resolution.scoped_file import ScopedFile
 from tsuzuki.collectors.codeindex.answers.resolution.values import Module, NamedDefinition, Value
-from tsuzuki.collectors.codeindex.answers.symbol import Symbol
+from tsuzuki.collectors.codeindex.queries.lookups import Symbol
 
 if TYPE_CHECKING:
     from tsuzuki.collectors.codeindex.answers.resolution.resolver import ScopeResolver

@@ -28,8 +28,9 @@ from tsuzuki.collectors.codeindex.answers.resolution.values import (
     NamedDefinition,
     Value,
 )
-from tsuzuki.collectors.codeindex.answers.symbol import CONTAINER_KINDS, Site, Symbol, family_of
+from tsuzuki.collectors.codeindex.answers.symbol import CONTAINER_KINDS, Site, family_of
 from tsuzuki.collectors.codeindex.answers.syntax_trees import TREES_MAX, SyntaxTrees
+from tsuzuki.collectors.codeindex.queries.lookups import Symbol
 
 DEPTH_MAX = 24
 """Of imports, base classes and types that lead to each other."""

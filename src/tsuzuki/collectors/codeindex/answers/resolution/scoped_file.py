@@ -13,8 +13,8 @@ from tsuzuki.collectors.codeindex.answers.resolution.roles import (
     Path,
     RoleKind,
 )
-from tsuzuki.collectors.codeindex.answers.symbol import Symbol
 from tsuzuki.collectors.codeindex.extract import Occurrence, Syntax
+from tsuzuki.collectors.codeindex.queries.lookups import Symbol
 
 RULES: dict[str, BindingRules] = {
     "python": PythonRules(),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tsuzuki.collectors.codeindex.answers.resolution.scoped_file import Bound, ScopedFile
-from tsuzuki.collectors.codeindex.answers.symbol import Symbol
+from tsuzuki.collectors.codeindex.queries.lookups import Symbol
 
 
 @dataclass(frozen=True)
