@@ -1,49 +1,38 @@
-"""Tsuzuki in a Python program: define jobs, submit runs and wait for results.
-
-Run it with `python examples/library.py`.
-"""
+"""Tsuzuki in a Python program. Run it with `python examples/library.py`."""
 
 import tempfile
-from pathlib import Path
+from dataclasses import dataclass
 
 from tsuzuki import RunContext, Tsuzuki
 
-folder = Path(tempfile.mkdtemp(prefix="tsuzuki-example-"))
-app = Tsuzuki(f"sqlite:///{folder}/example.db")
+app = Tsuzuki(f"sqlite:///{tempfile.mkdtemp(prefix='tsuzuki-example-')}/work.db")
+
+
+@dataclass
+class Count:
+    words: int
 
 
 @app.job(max_retries=3, backoff={"initial": "1s"})
-def count_words(run: RunContext, text: str) -> dict[str, int]:
-    """Count words, report progress, and return JSON."""
+def count_words(run: RunContext, text: str) -> Count:
     words = text.split()
     for number, word in enumerate(words, start=1):
         run.progress(number, len(words))
         run.log(f"{number}: {word}")
-    return {"words": len(words)}
-
-
-@app.job(on_event="page.saved")
-async def index_page(run: RunContext) -> None:
-    """Runs when `page.saved` is emitted; the payload is in `run.event`."""
-    run.log(f"indexing {run.event['page']}")
+    return Count(len(words))
 
 
 def main() -> None:
-    with app, app.running(capacity=4):
-        handle = app.submit("count_words", {"text": "what comes next"}, idempotency_key="first")
-        print("result:", handle.result(timeout_seconds=30))
+    with app, app.running():
+        print("result:", count_words.submit("what comes next").result(timeout_seconds=30))
 
-        same = app.submit("count_words", {"text": "what comes next"}, idempotency_key="first")
-        print("asked twice, run once:", same.id == handle.id)
+        once = count_words.options(idempotency_key="first")
+        print("asked twice, run once:", once.submit("a b").id == once.submit("a b").id)
 
-        # Store your rows and the run that processes them in one transaction: both or neither.
-        with app.transaction() as connection:
+        with app.transaction() as connection:  # your rows and their run: both or neither
             connection.exec_driver_sql("CREATE TABLE pages (name TEXT)")
-            connection.exec_driver_sql("INSERT INTO pages VALUES ('home')")
-            later = app.submit("count_words", {"text": "home sweet home"}, connection=connection)
-        print("in my own transaction:", later.result(timeout_seconds=30))
-
-        app.emit("page.saved", {"page": "home"}, dedupe_key="home-1")
+            later = count_words.options(connection=connection).submit(text="home sweet home")
+        print("in my own transaction:", later.result(timeout_seconds=30).words)
 
 
 if __name__ == "__main__":

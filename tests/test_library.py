@@ -5,6 +5,7 @@ import os
 import re
 import sys
 import threading
+from collections import UserDict
 from collections.abc import Callable, Iterator, Sequence
 from inspect import signature
 from pathlib import Path
@@ -155,19 +156,17 @@ def test_a_program_that_holds_the_write_lock_beside_its_engine_is_named(
     assert logged["seconds"] >= 0.2
 
 
-class SlowRequests(Sequence[Request]):
-    """Requests that are read only after a signal."""
+class SlowArguments(UserDict[str, int]):
+    """Arguments that are read only after a signal."""
 
-    def __init__(self, requests: Sequence[Request], wait: Callable[[], None]) -> None:
-        self._requests = requests
+    def __init__(self, arguments: dict[str, int], wait: Callable[[], None]) -> None:
+        self._wait = lambda: None
+        super().__init__(arguments)
         self._wait = wait
 
-    def __len__(self) -> int:
-        return len(self._requests)
-
-    def __getitem__(self, index: Any) -> Any:
+    def __iter__(self) -> Iterator[str]:
         self._wait()
-        return self._requests[index]
+        return super().__iter__()
 
 
 @only_on_sqlite
@@ -175,7 +174,9 @@ def test_many_runs_submitted_at_once_are_named_as_what_holds_the_write_lock(
     app: Tsuzuki, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lock_watch, "HOLD_LONG_SECONDS", 0.2)
-    app.job()(add)
+    app.define(
+        "add", python=f"{__name__}:add"
+    )  # by name, so that nothing reads the arguments before
     purposes = []
 
     def wait_until_named() -> None:
@@ -189,8 +190,8 @@ def test_many_runs_submitted_at_once_are_named_as_what_holds_the_write_lock(
         wait_until(is_named, "the holder is named")
 
     with app.running():
-        request = Request(job="add", arguments={"left": 1, "right": 1})
-        (run,) = app.submit_many(SlowRequests([request], wait_until_named))
+        slow = SlowArguments({"left": 1, "right": 1}, wait_until_named)
+        (run,) = app.submit_many([Request(job="add", arguments=slow)])
         assert run.result(timeout_seconds=TIMEOUT_SECONDS) == 2
     assert {*purposes} == {"submit_many()"}
 

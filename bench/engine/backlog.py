@@ -55,8 +55,9 @@ def drain_behind(app: Tsuzuki, url: str, *, by: Blocked, groups: int, jobs: int)
     held = groups if by is Blocked.KEY else 0
     done, holding = HandlerCount(jobs), HandlerCount(held)
     handlers = Handlers(done, holding)
-    limits = {"concurrency_key": "customer", "max_concurrent_per_key": 1}
-    app.job("keyed", concurrency_policy="allow", **limits)(handlers.hold)
+    app.job(
+        "keyed", concurrency_policy="allow", concurrency_key="customer", max_concurrent_per_key=1
+    )(handlers.hold)
     app.define("tagged", command=["true"], concurrency_policy="allow", tags=["none-has-it"])
     app.job("nothing", concurrency_policy="allow")(handlers.nothing)
     _submit(app, _backlog(by, BLOCKED + held, groups))

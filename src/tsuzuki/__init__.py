@@ -4,37 +4,68 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tsuzuki.engine.run_context import RunContext, RunStopped
-    from tsuzuki.library import RunHandle, Tsuzuki
-    from tsuzuki.model.errors import Fenced, RunFailed, TsuzukiError, WaitTimedOut
+    from tsuzuki.engine.run_context import RunContext, RunStopped, current_run
+    from tsuzuki.library.handle import Handle
+    from tsuzuki.library.job import Call, Job
+    from tsuzuki.library.options import JobOptions
+    from tsuzuki.library.program import Tsuzuki
+    from tsuzuki.model.errors import (
+        Conflict,
+        Fenced,
+        NotFound,
+        RunFailed,
+        TsuzukiError,
+        UsageError,
+        WaitTimedOut,
+    )
+    from tsuzuki.model.run import Run
+    from tsuzuki.model.states import RunState
     from tsuzuki.services.runs import Request
 
     __version__: str
 
 __all__ = [
+    "Call",
+    "Conflict",
     "Fenced",
+    "Handle",
+    "Job",
+    "JobOptions",
+    "NotFound",
     "Request",
+    "Run",
     "RunContext",
     "RunFailed",
-    "RunHandle",
+    "RunState",
     "RunStopped",
     "Tsuzuki",
     "TsuzukiError",
+    "UsageError",
     "WaitTimedOut",
     "__version__",
+    "current_run",
 ]
 
 # Loaded when first asked for: `tsuzuki --help` must not wait for a database driver.
 _HOMES = {
+    "Call": "tsuzuki.library.job",
+    "Conflict": "tsuzuki.model.errors",
     "Fenced": "tsuzuki.model.errors",
+    "Handle": "tsuzuki.library.handle",
+    "Job": "tsuzuki.library.job",
+    "JobOptions": "tsuzuki.library.options",
+    "NotFound": "tsuzuki.model.errors",
     "Request": "tsuzuki.services.runs",
+    "Run": "tsuzuki.model.run",
     "RunContext": "tsuzuki.engine.run_context",
     "RunFailed": "tsuzuki.model.errors",
-    "RunHandle": "tsuzuki.library",
+    "RunState": "tsuzuki.model.states",
     "RunStopped": "tsuzuki.engine.run_context",
-    "Tsuzuki": "tsuzuki.library",
+    "Tsuzuki": "tsuzuki.library.program",
     "TsuzukiError": "tsuzuki.model.errors",
+    "UsageError": "tsuzuki.model.errors",
     "WaitTimedOut": "tsuzuki.model.errors",
+    "current_run": "tsuzuki.engine.run_context",
 }
 
 

@@ -133,8 +133,8 @@ def test_the_example_of_the_library_does_what_it_says() -> None:
         timeout=60,
     )
     assert done.stdout.splitlines() == [
-        "result: {'words': 3}",
+        "result: Count(words=3)",
         "asked twice, run once: True",
-        "in my own transaction: {'words': 3}",
+        "in my own transaction: 3",
     ]
     assert done.stderr == ""

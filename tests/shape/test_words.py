@@ -21,7 +21,9 @@ surroundings telling until_quiet
 """Names that were given up for the field's words: no file, folder, class, function or field has one of them as its
 whole name. As a part of a longer name, or as a word in a sentence, each is as good as any other."""
 
-SHARED_CLASS_NAMES: dict[str, str] = {}
+SHARED_CLASS_NAMES: dict[str, str] = {
+    "Job": "a stored job; in the library a function that was made one, as its users know it",
+}
 """Names that several public classes may have, with the reason, such as a convention of all collectors."""
 
 

@@ -20,7 +20,7 @@ from tsuzuki.store.sql.read_limit import ASK_FOR_LESS
 
 ROOT = Path(tsuzuki.__file__).parent
 NOT_ON_PAGES = (
-    *("cli", "mcp", "sandbox", "library.py"),  # other hosts
+    *("cli", "mcp", "sandbox", "library"),  # other hosts
     *(
         f"collectors/{name}/{part}"
         for name in ("books", "codeindex", "commits", "feeds")

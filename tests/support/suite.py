@@ -19,6 +19,7 @@ ON_BOTH = (
     "tests/engine/",
     "tests/processes/",
     "tests/store/",
+    "tests/library/",
     "tests/test_library.py",
 )
 """Here and in the folders `queries` of collectors are SQL, transactions and locks: the two databases may differ."""

@@ -26,12 +26,12 @@ from tsuzuki.model.errors import (
     Interrupted,
     NotFound,
     NotPermitted,
-    RunFailed,
     ServiceUnreachable,
     TsuzukiError,
     Unreachable,
     UsageError,
     WaitTimedOut,
+    WorkFailed,
 )
 from tsuzuki.model.suggestion import closest, did_you_mean
 from tsuzuki.model.visible_text import neutralise
@@ -113,7 +113,7 @@ class UnexpectedError(TsuzukiError):
 
 EXIT_CODES: dict[type[TsuzukiError], int] = {
     TsuzukiError: 1,
-    RunFailed: 1,
+    WorkFailed: 1,
     IncompleteRun: 1,
     UsageError: 2,
     ConfigurationError: 3,

@@ -8,12 +8,13 @@ gets no more transactions.
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any
 
 from tsuzuki.engine.task import RunIO, Task
 from tsuzuki.model.clock import Clock
-from tsuzuki.model.errors import Fenced
+from tsuzuki.model.errors import Fenced, UsageError
 
 SPACE_POLL_SECONDS = 0.1
 """How often a handler that waits for space looks whether its run was fenced."""
@@ -168,3 +169,24 @@ class RunContext:
                 hint="Return when `cancelled` is true, and finish all work before returning.",
             )
         return self._run_io.transaction(self._task)
+
+
+_CURRENT: ContextVar[RunContext] = ContextVar("tsuzuki_current_run")
+
+
+def current_run() -> RunContext:
+    """The run that this function executes. In threads that it starts, copy its context (`contextvars.copy_context`).
+    Raises `UsageError` outside a run."""
+    found = _CURRENT.get(None)
+    if found is None:
+        raise UsageError(
+            "current_run() was called outside a run",
+            hint="In a test, run the function with tsuzuki.testing.run_inline().",
+            code="no_current_run",
+        )
+    return found
+
+
+def set_current_run(run: RunContext) -> None:
+    """What `current_run` answers from now on, in this context."""
+    _CURRENT.set(run)

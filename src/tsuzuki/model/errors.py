@@ -17,7 +17,8 @@
     ├── NotPermitted          the caller may not do this
     │   └── NotAuthenticated  the caller did not prove who it is: a token, a session, a password is refused
     ├── WaitTimedOut          what was waited for did not happen in time
-    ├── RunFailed             a run that was waited for ended other than by success
+    ├── WorkFailed            a build or a collection that was waited for failed
+    │   └── RunFailed         a run that was waited for failed for good, with all its retries
     ├── IncompleteRun         a handler did part of its work, and `result` says which
     └── Interrupted           the user asked to stop
 
@@ -27,7 +28,11 @@ An error has four facts for its caller: a stable `code`, whether a retry can hel
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from tsuzuki.model.run import Run
+    from tsuzuki.model.states import Reason, RunState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,10 +217,44 @@ class IncompleteRun(TsuzukiError):
         self.result = result
 
 
-class RunFailed(TsuzukiError):
-    """A run that was waited for ended other than by success."""
+class WorkFailed(TsuzukiError):
+    """Work that was waited for failed: a build, a collection, or a run."""
 
     code = "run_failed"
+
+
+class RunFailed(WorkFailed):
+    """A run that was waited for failed for good: `run` is its last attempt, `attempts` are all of them. If its function
+    raised, that exception's name, message and traceback are here as text; of errors of Tsuzuki the name is their
+    code."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        run: "Run",
+        attempts: "Sequence[Run]",
+        exception_name: str | None = None,
+        exception_message: str | None = None,
+        traceback: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.run = run
+        self.attempts = tuple(attempts)
+        self.exception_name = exception_name
+        self.exception_message = exception_message
+        self.traceback = traceback
+
+    @property
+    def state(self) -> "RunState":
+        """How the last attempt ended: FAILED, TIMED_OUT or CANCELED."""
+        return self.run.state
+
+    @property
+    def reason(self) -> "Reason | None":
+        """Why it ended so."""
+        return self.run.reason
 
 
 class Interrupted(TsuzukiError):

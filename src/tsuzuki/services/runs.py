@@ -210,6 +210,15 @@ class Runs(ActingService):
                 run = retry
         return run
 
+    def newest_of_work(self, run_id: int) -> Run:
+        """The attempt by which the work of a run succeeded, or else the newest one. Raises `NotFound`."""
+        return self.attempts(run_id)[-1]
+
+    def attempts(self, run_id: int) -> list[Run]:
+        """A run and its retries, in order, up to the first that succeeded. Raises `NotFound`."""
+        with self._database.read() as connection:
+            return _attempts(connection, run_id)
+
     def newest_live(self, job_name: str) -> Run | None:
         """The newest run of a job that has not ended."""
         with self._database.read() as connection:
@@ -247,6 +256,16 @@ class Runs(ActingService):
             channels.notify(connection, *channels.concerned_by_cancel(run))
         self._wake_others(channels.concerned_by_cancel(run))
         return self.get(run_id).run
+
+    def cancel_work(self, run_id: int) -> Run:
+        """Stop a run or the newest retry of it. Raises `Conflict` if the work has ended."""
+        while True:
+            newest = self.newest_of_work(run_id)
+            try:
+                return self.cancel(newest.id)
+            except Conflict:
+                if self.newest_of_work(run_id).id == newest.id:  # it was not retried meanwhile
+                    raise
 
     def _request_cancel(self, connection: Connection, run: Run) -> None:
         """For a run whose row another transaction holds. Raises `Conflict` if it has ended."""
@@ -287,25 +306,33 @@ class Runs(ActingService):
         run_id: int,
         *,
         timeout_seconds: float | None = None,
+        follows_retries: bool = False,
         on_change: Callable[[Run], None] = lambda _run: None,
         on_late_start: Callable[[], None] = lambda: None,
         on_look: Callable[[], None] = lambda: None,
         stop: threading.Event | None = None,
     ) -> Run:
-        """The run, once it has ended. `on_change` sees it whenever it has moved or progressed; `on_look` is
-        called at each look, before `on_change`; `on_late_start` is called once if it has not started after
-        `LATE_START_SECONDS`. `stop` ends the waiting."""
+        """The run, once it has ended; if it `follows_retries`, the attempt that succeeded or failed for good.
+        `on_change` sees it whenever it has moved or progressed; `on_look` is called at each look, before `on_change`;
+        `on_late_start` is called once if it has not started after `LATE_START_SECONDS`. `stop` ends the waiting."""
         clock = self._database.clock
         late_at = clock.monotonic() + LATE_START_SECONDS
         end = None if timeout_seconds is None else clock.monotonic() + timeout_seconds
         pause, stop, seen = WAIT_FIRST_SECONDS, stop or threading.Event(), None
         while True:
             with self._database.read() as connection:
-                run = require_run(connection, run_id)
+                found = _attempts(connection, run_id) if follows_retries else None
+                run = found[-1] if found else require_run(connection, run_id)
             on_look()
-            if run != seen:
-                seen, pause = run, WAIT_FIRST_SECONDS
-                on_change(run)
+            for attempt in found or [run]:
+                if (
+                    seen is None
+                    or attempt.id > seen.id
+                    or (attempt.id == seen.id and attempt != seen)
+                ):
+                    seen, pause = attempt, WAIT_FIRST_SECONDS
+                    on_change(attempt)
+            run_id = run.id
             if run.state.is_final:
                 return run
             if run.state is not RunState.RUNNING and clock.monotonic() >= late_at:
@@ -382,6 +409,18 @@ class Runs(ActingService):
             before={"state": run.state},
             after=after,
         )
+
+
+def _attempts(connection: Connection, run_id: int) -> list[Run]:
+    """A run and its retries. The end of an attempt and its retry are one transaction, so after the end either the retry
+    is there or the work has ended."""
+    found = [require_run(connection, run_id)]
+    while found[-1].state.is_final and found[-1].state is not RunState.SUCCEEDED:
+        retry = runs.get_retry(connection, found[-1].id)
+        if retry is None:
+            break
+        found.append(retry)
+    return found
 
 
 def _new_run(request: Request, job: Job, now: datetime | None) -> NewRun:

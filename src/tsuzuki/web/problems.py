@@ -21,12 +21,12 @@ from tsuzuki.model.errors import (
     NotAuthenticated,
     NotFound,
     NotPermitted,
-    RunFailed,
     TsuzukiError,
     Unreachable,
     UsageError,
     VersionMismatch,
     WaitTimedOut,
+    WorkFailed,
 )
 from tsuzuki.model.secrets import SecretMask
 
@@ -46,7 +46,7 @@ STATUSES: dict[type[TsuzukiError], int] = {
     NotPermitted: 403,
     NotAuthenticated: 401,
     WaitTimedOut: 504,
-    RunFailed: 409,
+    WorkFailed: 409,
     IncompleteRun: 409,
     Interrupted: 503,
 }

@@ -9,14 +9,26 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeAlias
 
+from tsuzuki.config import parse_job
 from tsuzuki.model.clock import Clock, SystemClock
 from tsuzuki.store.sql.database import Connection, ConnectionUse, Database
 from tsuzuki.store.sql.write_hold import LockUser
 from tsuzuki.wiring.application import Application, configuration_reader
+from tsuzuki.wiring.collectors import BUILT_IN_KINDS, installed_collectors
 from tsuzuki.wiring.resources import open_resources
 
-__all__ = ["Connection", "LibraryResources", "opened_for_library"]
+__all__ = [
+    "CallerConnection",
+    "Connection",
+    "LibraryResources",
+    "check_definition",
+    "opened_for_library",
+]
+
+CallerConnection: TypeAlias = Connection
+"""What a caller can have its own transaction on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +36,12 @@ class LibraryResources:
     application: Application
     transaction: Callable[[], AbstractContextManager[Connection]]
     """Committed at the end of the block, rolled back if it raises."""
+
+
+def check_definition(name: str, body: Mapping[str, Any]) -> None:
+    """Raises `ConfigurationError` if a job's definition is wrong. Opens nothing."""
+    is_built_in = body.get("type", "python") in BUILT_IN_KINDS
+    parse_job(name, body, kinds={} if is_built_in else installed_collectors().kinds)
 
 
 @contextmanager

@@ -29,11 +29,11 @@ from support.factories import (
 from support.moving_clock import MovingClock
 from support.redis_server import RedisServer
 from support.waiting import wait_until
+from tsuzuki import Tsuzuki
 from tsuzuki.engine.coordination.protocol import Coordination, connect, heartbeat_ttl_seconds
 from tsuzuki.engine.leader.assigner import Assigner
 from tsuzuki.engine.leader.rescuer import Rescued, Rescuer
 from tsuzuki.engine.run_context import RunContext
-from tsuzuki.library import Tsuzuki
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import RunState

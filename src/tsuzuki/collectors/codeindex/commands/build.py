@@ -14,7 +14,7 @@ from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.terminal.formatting import format_stored_time
 from tsuzuki.cli.terminal.output import Column, emit, is_terminal, say, warn
 from tsuzuki.collectors.codeindex.commands.service import builds_service, language_servers
-from tsuzuki.model.errors import NotFound, RunFailed
+from tsuzuki.model.errors import NotFound, WorkFailed
 
 if TYPE_CHECKING:
     from tsuzuki.collectors.codeindex.commands.progress import BuildBar, BuildLines
@@ -92,7 +92,7 @@ def _follow(invocation: Invocation, builds: "Builds", root: Path, job_id: str) -
             while True:
                 job = builds.job(root, job_id)
                 if job is None:
-                    raise RunFailed(
+                    raise WorkFailed(
                         f"{job_id} was taken over by another build",
                         hint="See: tsuzuki index status",
                         code="build_taken_over",
@@ -111,7 +111,7 @@ def _follow(invocation: Invocation, builds: "Builds", root: Path, job_id: str) -
 
 def _tell_end(invocation: Invocation, builds: "Builds", root: Path, job: "BuildJob") -> None:
     if job.result is None:
-        raise RunFailed(
+        raise WorkFailed(
             f"the build {job.id} failed: {job.error}",
             hint="What is indexed is kept; the next build does the rest.",
             code="build_failed",

@@ -54,7 +54,7 @@ from tsuzuki.collectors.codeindex.tree.part import TreePart, paths_in, scan_part
 from tsuzuki.collectors.codeindex.tree.roots import find_root, real_path
 from tsuzuki.collectors.codeindex.watch.watch_lock import lock_path, watching_pid
 from tsuzuki.model.clock import Clock, SystemClock
-from tsuzuki.model.errors import Conflict, Fenced, NotFound, RunFailed, TsuzukiError
+from tsuzuki.model.errors import Conflict, Fenced, NotFound, TsuzukiError, WorkFailed
 
 __all__ = [
     "BuildJob",
@@ -178,7 +178,7 @@ class Builds:
             if job and (job.id == wanted or job.status is BuildStatus.RUNNING):
                 return StartedBuild(id=job.id, is_new=job.id == wanted, notes=notes)
             if has_ended:
-                raise RunFailed(
+                raise WorkFailed(
                     "the process of the build ended before it started to build",
                     hint="See why by building in the foreground: tsuzuki index build",
                     code="build_not_started",

@@ -20,7 +20,7 @@ from tsuzuki.cli.terminal.output import Column, emit, is_terminal, say
 from tsuzuki.collectors.commits.commands.completions import project_paths
 from tsuzuki.collectors.commits.commands.progress_lines import ProgressLines
 from tsuzuki.collectors.commits.commands.service import commits_service
-from tsuzuki.model.errors import Conflict, Interrupted, NotFound, RunFailed
+from tsuzuki.model.errors import Conflict, Interrupted, NotFound, WorkFailed
 from tsuzuki.model.states import RunState
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _watch(
 def _refuse_failed(progress: "CollectionProgress") -> None:
     """The run that worked on it has failed for good, and the collection waits for another."""
     if progress.job_run_state in (RunState.FAILED, RunState.TIMED_OUT):
-        raise RunFailed(
+        raise WorkFailed(
             f"the collection {progress.summary.collection_id} stopped: {progress.error}",
             hint="What is done is kept; go on with: tsuzuki commits collect",
         )

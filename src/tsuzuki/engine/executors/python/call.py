@@ -11,7 +11,13 @@ from tsuzuki.engine.executors.failures import failure_of, traceback_lines, unsto
 from tsuzuki.engine.executors.python.functions import Function, Functions
 from tsuzuki.engine.executors.python.own_loop import OwnLoop
 from tsuzuki.engine.outcome import SUCCEEDED, Failed, Outcome, StopCause, Stopped, Succeeded
-from tsuzuki.engine.run_context import RunContext, RunStopped, StopSignal, log_line
+from tsuzuki.engine.run_context import (
+    RunContext,
+    RunStopped,
+    StopSignal,
+    log_line,
+    set_current_run,
+)
 from tsuzuki.engine.task import RunIO, Task
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import NotFound, TsuzukiError, UsageError
@@ -65,7 +71,7 @@ class FunctionCall:
             return keywords
         try:
             # A context of its own: its context variables must not leak into the next run of this thread.
-            return _succeeded(Context().run(function.call, **keywords))
+            return _succeeded(function, Context().run(self._called, function, keywords))
         except BaseException as problem:  # noqa: BLE001 -- any exception is an outcome
             return self._outcome_of_raising(problem)
 
@@ -85,8 +91,9 @@ class FunctionCall:
         keywords = self._keywords(function)
         if isinstance(keywords, Failed):
             return keywords
+        set_current_run(self._context())
         try:
-            return _succeeded(await function.call(**keywords))
+            return _succeeded(function, await function.call(**keywords))
         except BaseException as problem:  # noqa: BLE001 -- any exception is an outcome
             return self._outcome_of_raising(problem)
 
@@ -94,6 +101,10 @@ class FunctionCall:
         """After the stop signal is set: have an async function with a loop of its own stop."""
         if self.own_loop is not None:
             self.own_loop.cancel()
+
+    def _called(self, function: Function, keywords: dict[str, Any]) -> Any:
+        set_current_run(self._context())
+        return function.call(**keywords)
 
     def _keywords(self, function: Function) -> dict[str, Any] | Failed:
         try:
@@ -122,11 +133,12 @@ class FunctionCall:
             log_line(self._run_io, self._task, self._stop_signal, "stderr", line)
 
 
-def _succeeded(value: Any) -> Outcome:
+def _succeeded(function: Function, value: Any) -> Outcome:
     """The value as it will be read back: a copy, because the handler may still change its own."""
-    if value is None:
+    if value is None and function.conversion is None:
         return SUCCEEDED
     try:
-        return Succeeded(result=stored_result(value))
+        result = stored_result(function.result(value))
+        return SUCCEEDED if result is None else Succeeded(result=result)
     except UsageError as problem:
         return unstorable(problem)

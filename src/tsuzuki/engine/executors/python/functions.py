@@ -7,6 +7,8 @@
 
 A parameter that is named `run` or annotated `RunContext` gets the context. Every other parameter is filled
 from the run's arguments, and every argument needs its parameter, except for `def f(run)`.
+
+A job of the library stands for its function and has a `Conversion`: runs have JSON, the function Python values.
 """
 
 import importlib
@@ -16,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.abilities import MAIN_MODULE
@@ -31,6 +33,24 @@ may be there now."""
 _FILLED_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
+CONVERSION = "__tsuzuki_conversion__"
+"""The attribute of an object that stands for a function: its `Conversion`."""
+
+
+class Conversion(Protocol):
+    """Between the JSON of runs and the Python values that a function takes and returns."""
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function itself."""
+
+    def load_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """What the function is called with. Raises `UsageError` if they are not of the declared types."""
+
+    def dump_result(self, value: Any) -> Any:
+        """What is stored. Raises `UsageError` if it is not of the declared type."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Function:
     """A function that can be a handler, and its parameters."""
@@ -41,6 +61,7 @@ class Function:
     contexts: frozenset[str]
     required: frozenset[str]
     optional: frozenset[str]
+    conversion: Conversion | None = None
 
     def keywords(
         self, arguments: Mapping[str, Any], context: Callable[[], RunContext]
@@ -51,8 +72,14 @@ class Function:
         if injected and not self.required and not self.optional:
             return injected
         if arguments.keys() >= self.required and arguments.keys() <= self.required | self.optional:
+            if self.conversion is not None:
+                arguments = self.conversion.load_arguments(arguments)
             return {**arguments, **injected}
         raise UsageError(self._mismatch(arguments))
+
+    def result(self, value: Any) -> Any:
+        """What the function returned, as it is stored. Raises `UsageError`."""
+        return value if self.conversion is None else self.conversion.dump_result(value)
 
     def _mismatch(self, arguments: Mapping[str, Any]) -> str:
         known = self.required | self.optional
@@ -93,7 +120,7 @@ class Functions:
         """The function, if it has been found before; never imports."""
         found = self._found.get(name)
         # A registered function may have been replaced since, by another one of the same name.
-        if found is None or self._registered.get(name, found.call) is not found.call:
+        if found is None or _function_of(self._registered.get(name, found.call)) is not found.call:
             return None
         return found
 
@@ -156,7 +183,13 @@ def _imported(name: str) -> Any:
         raise NotFound(f"there is no {path!r} in the module {module_name!r}") from None
 
 
-def _inspected(name: str, call: Any) -> Function:
+def _function_of(call: Any) -> Any:
+    conversion: Conversion | None = getattr(call, CONVERSION, None)
+    return call if conversion is None else conversion.function
+
+
+def _inspected(name: str, found: Any) -> Function:
+    call = _function_of(found)
     if not callable(call):
         raise NotFound(f"{name!r} is not a function")
     try:
@@ -177,6 +210,7 @@ def _inspected(name: str, call: Any) -> Function:
         contexts=contexts,
         required=frozenset(p.name for p in arguments if p.default is p.empty),
         optional=frozenset(p.name for p in arguments if p.default is not p.empty),
+        conversion=getattr(found, CONVERSION, None),
     )
 
 
