@@ -18,7 +18,7 @@ POLL_FIRST_SECONDS = 0.01
 POLL_LONGEST_SECONDS = 0.25
 
 
-class ReportedProgress(NamedTuple):
+class WorkProgress(NamedTuple):
     """How far a run is, as it reported by `run.progress`."""
 
     processed: int
@@ -104,10 +104,10 @@ class Handle(Generic[R]):
         """The state of the newest attempt."""
         return self.info().state
 
-    def progress(self) -> ReportedProgress:
+    def progress(self) -> WorkProgress:
         """How far the newest attempt is."""
         run = self.info()
-        return ReportedProgress(run.progress_processed, run.progress_total)
+        return WorkProgress(run.progress_processed, run.progress_total)
 
     def error(self) -> str | None:
         """Why the newest attempt failed; None if it did not."""
