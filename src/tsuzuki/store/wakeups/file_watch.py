@@ -1,5 +1,5 @@
 """File watch (Linux inotify): wakes processes that share an SQLite file. One touches the file after its
-commit, the kernel wakes the others.
+commit, the kernel wakes the others. It also tells when a process that kept a file open has ended.
 
 A touch, not the write itself: the file is written before the commit is visible, and touched after it.
 
@@ -13,7 +13,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-_IN_ATTRIB = 0x00000004
+TOUCHED = 0x00000004
+"""IN_ATTRIB."""
+
+CLOSED_AFTER_WRITING = 0x00000008
+"""IN_CLOSE_WRITE: the last descriptor of a file that was open for writing, in whatever process, is closed."""
+
 _CLOSE_ON_EXEC = os.O_CLOEXEC
 _NON_BLOCKING = os.O_NONBLOCK
 _READ_BYTES = 64 * 1024
@@ -23,23 +28,23 @@ class FileWatch:
     """Created by `watch`; used by one thread."""
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         self._poll = select.poll()
         self._poll.register(descriptor, select.POLLIN)
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a touch, at most that long; true if there was one since the last call."""
+        """Wait for an event, at most that long; true if there was one since the last call."""
         if not self._poll.poll(seconds * 1000):
             return False
         try:
             # The events themselves do not matter, only that there were some.
-            os.read(self._descriptor, _READ_BYTES)
+            os.read(self.descriptor, _READ_BYTES)
         except BlockingIOError:
             return False
         return True
 
     def close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
+        descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
 
@@ -50,8 +55,8 @@ def touch(path: Path) -> None:
         os.utime(path)
 
 
-def watch(paths: Iterable[Path]) -> FileWatch | None:
-    """A watch over these files, as far as they exist; None if that is not possible."""
+def watch(paths: Iterable[Path], events: int = TOUCHED) -> FileWatch | None:
+    """A watch over these files, or the files in these folders, as far as they exist; None if that is not possible."""
     try:
         libc = ctypes.CDLL(None, use_errno=True)
         descriptor = libc.inotify_init1(_CLOSE_ON_EXEC | _NON_BLOCKING)
@@ -59,9 +64,7 @@ def watch(paths: Iterable[Path]) -> FileWatch | None:
         return None
     if descriptor < 0:
         return None
-    added = [
-        libc.inotify_add_watch(descriptor, os.fsencode(path), _IN_ATTRIB) >= 0 for path in paths
-    ]
+    added = [libc.inotify_add_watch(descriptor, os.fsencode(path), events) >= 0 for path in paths]
     if not any(added):
         os.close(descriptor)
         return None

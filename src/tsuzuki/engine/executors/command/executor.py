@@ -15,6 +15,7 @@ from tsuzuki.engine.executors.command.environment import Expand, WorkerEnvironme
 from tsuzuki.engine.executors.command.execution import CommandExecution
 from tsuzuki.engine.executors.command.output import CommandOutput
 from tsuzuki.engine.executors.command.spec import CommandSpec, command_spec_for
+from tsuzuki.engine.executors.command.supervisor_client import ProcessLock, no_process_lock
 from tsuzuki.engine.executors.command.supervisor_pool import SupervisedCommand, SupervisorPool
 from tsuzuki.engine.executors.event_loop_thread import EventLoopThread
 from tsuzuki.engine.executors.failures import failure_of
@@ -45,7 +46,8 @@ def require_linux() -> None:
 class CommandExecutor:
     """Runs `options["argv"]` in `options["cwd"]` (a path from `base_folder`) with the worker's
     environment, without the variables of `secret_names`, and `options["environment"]`, whose values `expand`
-    expands. `more_secrets` reads the secrets that no variable holds, to mask them in the output too.
+    expands. `more_secrets` reads the secrets that no variable holds, to mask them in the output too. `process_lock` is
+    the descriptor of a file that is locked until nothing of this process is left.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class CommandExecutor:
         environ: Mapping[str, str] = os.environ,
         secret_names: Collection[str] = (),
         more_secrets: Callable[[], Iterable[str]] = tuple,
+        process_lock: ProcessLock = no_process_lock,
     ) -> None:
         self._expand = expand
         self._base_folder = base_folder.absolute()
@@ -65,7 +68,9 @@ class CommandExecutor:
         self._secret_names = frozenset(secret_names)
         self._more_secrets = more_secrets
         self._loop = EventLoopThread(name="tsuzuki-commands")
-        self._supervisors = SupervisorPool(self._loop, self._secret_names)
+        self._supervisors = SupervisorPool(
+            self._loop, self._secret_names, process_lock=process_lock
+        )
         self.renew_deadline = self._supervisors.renew_deadline
         """Called with a moment of the monotonic clock: unless it is renewed, every command ends then, also
         if this process is paused."""

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 from tsuzuki.engine.executors.command.environment import inherited
 from tsuzuki.engine.executors.command.supervisor import START
@@ -26,6 +27,14 @@ main()
 """
 """Imports the supervisor as a top-level package, so that the packages around it are not imported: it does
 not need them."""
+
+
+ProcessLock: TypeAlias = Callable[[], int | None]
+"""The descriptor of a file that is locked until the last process which has it has ended; None if there is none."""
+
+
+def no_process_lock() -> None:
+    """For a process whose end nobody has to prove."""
 
 
 class SupervisorConnection:
@@ -94,8 +103,11 @@ class SupervisorConnection:
 class SupervisorClient:
     """Starts the supervisor server when it is first needed, and again if it died. Thread-safe."""
 
-    def __init__(self, secret_names: Collection[str] = ()) -> None:
+    def __init__(
+        self, secret_names: Collection[str] = (), *, process_lock: ProcessLock = no_process_lock
+    ) -> None:
         self._secret_names = secret_names
+        self._process_lock = process_lock
         self._lock = threading.Lock()
         self._server: subprocess.Popen[bytes] | None = None
         self._link: socket.socket | None = None
@@ -132,14 +144,17 @@ class SupervisorClient:
 
     def _start_server(self) -> socket.socket:
         ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        lock = self._process_lock()
+        inherited_lock = () if lock is None else (lock,)
         with theirs:
             self._server = subprocess.Popen(  # noqa: S603
                 [
                     *(sys.executable, "-I", "-S", "-c", _PROGRAM),
                     *(str(_HERE), str(theirs.fileno())),
                     *(str(self._deadline.descriptor), str(os.getpid())),
+                    *map(str, inherited_lock),
                 ],
-                pass_fds=[theirs.fileno(), self._deadline.descriptor],
+                pass_fds=[theirs.fileno(), self._deadline.descriptor, *inherited_lock],
                 env=inherited(os.environ, secret_names=self._secret_names),
                 cwd=Path("/"),
                 stdin=subprocess.DEVNULL,

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from tsuzuki.engine.executors.command.spec import CommandSpec
 from tsuzuki.engine.executors.command.supervisor import INLINE_BYTES_MAX
 from tsuzuki.engine.executors.command.supervisor_client import (
+    ProcessLock,
     SupervisorClient,
     SupervisorConnection,
+    no_process_lock,
 )
 from tsuzuki.engine.executors.event_loop_thread import EventLoopThread
 
@@ -35,9 +37,15 @@ class SupervisorPool:
     """`start` may be called from any thread; `release` and `discard` on the event loop, which watches every
     supervisor, idle or not."""
 
-    def __init__(self, loop: EventLoopThread, secret_names: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        loop: EventLoopThread,
+        secret_names: Collection[str] = (),
+        *,
+        process_lock: ProcessLock = no_process_lock,
+    ) -> None:
         self._loop = loop
-        self._client = SupervisorClient(secret_names)
+        self._client = SupervisorClient(secret_names, process_lock=process_lock)
         self.renew_deadline = self._client.renew_deadline
         self._lock = threading.Lock()
         self._idle: list[SupervisorConnection] = []

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from tsuzuki.engine.executors.command.environment import WorkerEnvironment
+from tsuzuki.engine.executors.command.supervisor_client import ProcessLock, no_process_lock
 from tsuzuki.engine.executors.command.supervisor_pool import SupervisorPool
 from tsuzuki.engine.executors.event_loop_thread import EventLoopThread
 from tsuzuki.engine.executors.isolated.child_pool import ChildPool
@@ -33,6 +34,7 @@ class IsolatedExecutor:
         note_missing: Callable[[str], None] = lambda _name: None,
         secret_names: Collection[str] = (),
         more_secrets: Callable[[], Iterable[str]] = tuple,
+        process_lock: ProcessLock = no_process_lock,
     ) -> None:
         self._kill_grace_seconds = kill_grace_seconds
         self._database = database
@@ -40,7 +42,9 @@ class IsolatedExecutor:
         self._secret_names = frozenset(secret_names)
         self._more_secrets = more_secrets
         self._loop = EventLoopThread(name="tsuzuki-isolated-handlers")
-        self._supervisors = SupervisorPool(self._loop, self._secret_names)
+        self._supervisors = SupervisorPool(
+            self._loop, self._secret_names, process_lock=process_lock
+        )
         self._children = ChildPool(self._supervisors, base_folder=base_folder.absolute())
         self.renew_deadline = self._supervisors.renew_deadline
         """As of the executor of commands."""

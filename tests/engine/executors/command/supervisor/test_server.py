@@ -1,5 +1,6 @@
 """Whichever process is killed, worker, server or supervisor: no process of a command is left."""
 
+import fcntl
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ import pytest
 
 from support.executions import Executions, watching
 from support.supervised_commands import TREE, processes_with, shell, supervisors
+from tsuzuki.engine.executors.command.executor import CommandExecutor
 from tsuzuki.engine.outcome import Failed, StopCause, Stopped
 
 TESTS = Path(__file__).parents[4]
@@ -179,3 +181,28 @@ def test_closing_kills_what_runs_and_reports_it(executions: Executions) -> None:
         assert executions.outcomes == [(1, Stopped(cause=StopCause.SHUTDOWN))]
         assert command.has_ended(within_seconds=0)
     assert supervisors() == []
+
+
+def test_supervisors_and_commands_keep_a_lock_of_their_worker(tmp_path: Path) -> None:
+    with (tmp_path / "lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        executor = CommandExecutor(
+            expand=lambda text, _: text,
+            base_folder=tmp_path,
+            kill_grace_seconds=lambda: 60.0,
+            process_lock=lock.fileno,
+        )
+        executions = Executions(executor)
+        executions.start(shell("echo $$; exec sleep 300"))
+        (pid,) = map(int, executions.run_io.wait_for(1))
+        holders = [pid, *(one.pid for one in supervisors())]
+    assert len(holders) == 3
+    assert all(holds(pid, tmp_path / "lock") for pid in holders)
+    with (tmp_path / "lock").open("rb") as other, pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    executor.close()
+
+
+def holds(pid: int, path: Path) -> bool:
+    """Whether the process has the file open."""
+    return any(link.resolve() == path for link in Path(f"/proc/{pid}/fd").iterdir())

@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
@@ -25,7 +26,14 @@ class Server:
     """Runs until the worker is gone or has closed the link, and no supervisor and no process of a killed supervisor
     is left."""
 
-    def __init__(self, link: socket.socket, worker: int | None, deadline: SharedDeadline) -> None:
+    def __init__(
+        self,
+        link: socket.socket,
+        worker: int | None,
+        deadline: SharedDeadline,
+        locks: Sequence[int] = (),
+    ) -> None:
+        self._locks = locks
         self._link: socket.socket | None = link
         self._worker = worker
         self._deadline = deadline
@@ -62,7 +70,7 @@ class Server:
                 return
             if pid == 0:
                 link.close()  # else the worker would not notice that the server is gone
-                _supervise_and_exit(control, self._worker, self._deadline)
+                _supervise_and_exit(control, self._worker, self._deadline, self._locks)
             self._supervisors.add(pid)
 
     def _reap(self) -> None:
@@ -76,11 +84,11 @@ class Server:
 
 
 def _supervise_and_exit(
-    control: socket.socket, worker: int | None, deadline: SharedDeadline
+    control: socket.socket, worker: int | None, deadline: SharedDeadline, locks: Sequence[int]
 ) -> NoReturn:
     code = 1
     try:
-        Supervisor(control, worker=worker, deadline=deadline).run()
+        Supervisor(control, worker=worker, deadline=deadline, locks=locks).run()
         code = 0
     except BaseException:  # noqa: BLE001 -- the server's code must not go on in its fork
         traceback.print_exc()
@@ -89,7 +97,8 @@ def _supervise_and_exit(
 
 
 def main() -> None:
-    link_number, deadline_number, worker_pid = map(int, sys.argv[-3:])
+    # After the path that the program itself takes. The last one, if any, is only to be passed on.
+    link_number, deadline_number, worker_pid, *locks = map(int, sys.argv[2:])
     link = socket.socket(fileno=link_number)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     become_subreaper()
@@ -102,4 +111,4 @@ def main() -> None:
         return  # it is gone; a process that it forked may hold its end of the link
     gc.freeze()  # pages that the collector does not touch are not copied by forks
     deadline = SharedDeadline(deadline_number)
-    Server(link, worker, deadline).run()
+    Server(link, worker, deadline, locks).run()

@@ -51,11 +51,18 @@ class _Request(NamedTuple):
 
 class Supervisor:
     """Runs until the worker has closed the socket, until it is gone (`worker` is its pidfd), or until a command
-    has left a process that could not be killed at once: then it reports so, and waits for that process alone."""
+    has left a process that could not be killed at once: then it reports so, and waits for that process alone. Commands
+    inherit `locks`: files that are locked until nothing of the worker is left."""
 
     def __init__(
-        self, control: socket.socket, *, worker: int | None, deadline: SharedDeadline
+        self,
+        control: socket.socket,
+        *,
+        worker: int | None,
+        deadline: SharedDeadline,
+        locks: Sequence[int] = (),
     ) -> None:
+        self._locks = locks
         self._control = control
         self._worker = worker
         self._deadline = deadline
@@ -105,7 +112,7 @@ class Supervisor:
             if self._deadline.seconds_left() <= 0:
                 self._report(spec, stopped=True, is_late=True, is_clean=True)
                 return
-            main = _start(spec, request, inherited=[self._kill_switch.descriptor])
+            main = _start(spec, request, inherited=[self._kill_switch.descriptor, *self._locks])
         except OSError as problem:
             at_folder = problem.filename == _raw(spec["cwd"])
             self._report(spec, refused=problem.errno, at_folder=at_folder, is_clean=True)
