@@ -864,6 +864,10 @@ CREATE TRIGGER tsuzuki_leadership_released AFTER UPDATE ON tsuzuki_leadership FO
 WHEN (NEW.epoch = OLD.epoch AND NEW.holder IS NULL AND OLD.holder IS NOT NULL)
 EXECUTE FUNCTION tsuzuki_leadership_released();
 
+-- A process that was killed is recorded as dead by another one of its machine.
+ALTER TABLE tsuzuki_workers ADD COLUMN process_name TEXT;
+ALTER TABLE tsuzuki_workers ADD COLUMN died_at TIMESTAMP WITH TIME ZONE;
+
 -- books -----------------------------------------------------------------------------------------------
 
 -- Where each job continues in each set of queries.

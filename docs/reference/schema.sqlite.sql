@@ -904,6 +904,10 @@ BEGIN
     UPDATE tsuzuki_leader_terms SET ended_at = NEW.lease_expires_at WHERE epoch = NEW.epoch AND ended_at IS NULL;
 END;
 
+-- A process that was killed is recorded as dead by another one of its machine.
+ALTER TABLE tsuzuki_workers ADD COLUMN process_name TEXT;
+ALTER TABLE tsuzuki_workers ADD COLUMN died_at TEXT;
+
 -- books -----------------------------------------------------------------------------------------------
 
 -- Where each job continues in each set of queries.

@@ -18,6 +18,7 @@ from simulation.changes_by_time import changes_by_time
 from simulation.clocks import SimulatedClock
 from simulation.row_locks import RowLocks
 from simulation.shared_store import shared_store
+from tsuzuki.engine import death_watch
 from tsuzuki.engine.leader import bulk_canceler, placement, planner
 from tsuzuki.engine.leader.assigner import Assigner
 from tsuzuki.engine.leader.bulk_canceler import BulkCanceler, KnownCancels
@@ -407,6 +408,28 @@ BROKEN_GUARDS: tuple[BrokenGuard, ...] = (
         scenario="suspended machines",
         violation="which was failed as lost",
         broken=lambda: patch.object(SimulatedClock, "monotonic", _without_suspends),
+    ),
+    BrokenGuard(
+        name="a process is recorded as dead by the process table alone",
+        scenario="deaths that other processes see",
+        violation="its command still runs|still executing it",
+        broken=lambda: patch.object(
+            death_watch, "has_died", lambda file: file.is_out_of_process_table()
+        ),
+    ),
+    BrokenGuard(
+        name="a process is recorded as dead by its lock alone",
+        scenario="deaths that other processes see",
+        violation="still executing it",
+        broken=lambda: patch.object(death_watch, "has_died", lambda file: file.is_unlocked()),
+    ),
+    BrokenGuard(
+        name="a worker that is recorded as dead is reattached",
+        scenario="deaths that other processes see",
+        violation="was recorded as dead, and gets run",
+        broken=lambda: without(
+            r"UPDATE tsuzuki_workers SET state=", r"tsuzuki_workers\.died_at IS NULL"
+        ),
     ),
     BrokenGuard(
         name="the leader waits for the row of a run that is replaced",

@@ -52,6 +52,8 @@ class Scenario:
     every_seconds: float = 0.7
     fault_seconds: tuple[float, ...] = LONG
     roles: tuple[ProcessRole, ...] = (BOTH, BOTH)
+    shows_deaths: bool = False
+    """Whether processes of a machine see which others of it have ended."""
     programs: tuple[str | None, ...] = ()
     """The program of each process, which jobs may need; without them every process can execute every job."""
     machines: tuple[int, ...] = ()
@@ -141,7 +143,8 @@ class FaultInjector:
         self._back_at[place] = 0.0
         name = f"n{place + 1}.{self._generation[place]}"
         program = self._scenario.programs[place] if self._scenario.programs else None
-        node = Node(self._world, name, self._scenario.roles[place], program=program)
+        role, machine = self._scenario.roles[place], self._machines[place]
+        node = Node(self._world, name, role, program=program, machine=machine)
         node.fault_rates = self._calm if self._world.faults_ended else self._scenario.fault_rates
         self._world.place_node(place, node)
         node.start()
@@ -152,6 +155,18 @@ class FaultInjector:
         node = self._pick_node()
         if node is not None:
             node.crash()
+
+    def look_dead(self) -> None:
+        """Its pid means nothing where others look, as in another namespace."""
+        node = self._pick_node()
+        if node is not None and not node.has_lost_lock:
+            node.looks_dead = True
+
+    def lose_lock(self) -> None:
+        """A handler closes all descriptors of its process."""
+        node = self._pick_node()
+        if node is not None and not node.looks_dead:
+            node.has_lost_lock = True
 
     def crash_all(self) -> None:
         """All processes at once, if all of them were heard."""

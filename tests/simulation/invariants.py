@@ -272,7 +272,11 @@ class Invariants:
             return
         for node in self._world.nodes:
             execution = node.executions.get(run_id)
-            if execution is None or execution.is_ended or node.is_dead:
+            if execution is None or execution.is_ended:
+                continue
+            if node.is_dead:
+                if self._world.scheduler.now < node.commands_end_at:
+                    self._violated(f"run {run_id} was failed as lost, and its command still runs")
                 continue
             if self._is_recent(node.suspended_at):
                 self._world.promises.stop_lost(node, execution)
@@ -312,6 +316,8 @@ class Invariants:
         may_have = node.only_job in (None, spec.name) and spec.tags <= node.role.tags
         if not (may_have and has_program):
             self._violated(f"{node.name} may not have a run of {spec.name}")
+        if node.name in self._world.recorded_deaths:
+            self._violated(f"{node.name} was recorded as dead, and gets run {run_id}")
         if node.only_run not in (None, run_id):
             self._violated(f"{node.name} may have no other run than {node.only_run}")
 

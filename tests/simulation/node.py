@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from simulation.client import Client
 from simulation.handlers import SimulatedExecution, SimulatedExecutor
+from simulation.process_files import SimulatedProcessFiles
 from simulation.violations import InvariantViolated
 from tsuzuki.engine.leader.leader import LeaderRound
 from tsuzuki.engine.loop import Loop
@@ -24,12 +25,29 @@ if TYPE_CHECKING:
     from simulation.world import World
 
 
+COMMANDS_END_SECONDS = 2.0
+"""By then supervisors have ended the commands of a process that crashed."""
+
+
 class Node(Client):
     def __init__(
-        self, world: "World", name: str, role: ProcessRole, *, program: str | None = None
+        self,
+        world: "World",
+        name: str,
+        role: ProcessRole,
+        *,
+        program: str | None = None,
+        machine: int | None = None,
     ) -> None:
         super().__init__(world, name)
         self.program = program
+        self.machine = machine
+        self.commands_end_at = 0.0
+        """After a crash: when its supervisors have ended its commands."""
+        self.looks_dead = False
+        """Whether others do not find it in the process table, although it lives."""
+        self.has_lost_lock = False
+        """Whether its file is unlocked, although it lives."""
         has_programs = bool(world.scenario.programs)
         abilities = Abilities(kinds=frozenset({"command", "python"}), program=program)
         self.role = role
@@ -56,6 +74,7 @@ class Node(Client):
             software_version="simulated",
             metrics=CheckedMetrics(self),
             find_abilities=(lambda _packages: abilities) if has_programs else None,
+            process_files=SimulatedProcessFiles(self) if world.scenario.shows_deaths else None,
         )
         self.engine.settings._lock = FiberLock(self)  # type: ignore[assignment]
         self.engine.worker.local_start.lock = FiberLock(self)  # type: ignore[assignment]
@@ -83,7 +102,7 @@ class Node(Client):
         self.world.workers[f"{self.name}-{self._identities}"] = self
         return WorkerIdentity(
             id=f"{self.name}-{self._identities}",
-            host=self.name,
+            host=f"machine {self.machine}" if self.world.scenario.shows_deaths else self.name,
             pid=1,
             capacity=self.role.capacity,
             tags=self.role.tags,
@@ -97,6 +116,9 @@ class Node(Client):
         if self.is_dead:
             return
         self.is_dead = True
+        self.commands_end_at = self.world.scheduler.now
+        if self.world.scenario.shows_deaths:
+            self.commands_end_at += self.world.random.random() * COMMANDS_END_SECONDS
         self.world.coverage["a process crashed"] += 1
         self.world.log(f"{self.name} crashes")
         self.world.invariants.on_crash(self)

@@ -70,6 +70,12 @@ class World:
         self.nodes: list[Node] = []
         self.workers: dict[str, Node] = {}
         """Every worker that was ever registered, by its id."""
+        self.process_files: dict[str, Node] = {}
+        """Whose files exist, by their names."""
+        self.machines_looked_at: set[int | None] = set()
+        """Where a process looks for others that have ended."""
+        self.recorded_deaths: set[str] = set()
+        """The names of nodes."""
         self.clients: list[Client] = []
         self.faults_ended = False
         self.unreachable_until = 0.0

@@ -28,6 +28,7 @@ class Loop:
         self._clock = clock
         self._on_error = on_error
         self._stopping = threading.Event()
+        self._awake = threading.Event()
         self._failures = 0
         self._last_failure: LoopFailure | None = None
         self._thread = threading.Thread(target=self._run, name=f"tsuzuki-{name}", daemon=True)
@@ -38,6 +39,11 @@ class Loop:
     def stop(self) -> None:
         """Ask it to end after the step it is in."""
         self._stopping.set()
+        self.wake()
+
+    def wake(self) -> None:
+        """End its pause, or skip the next one."""
+        self._awake.set()
 
     @property
     def is_alive(self) -> bool:
@@ -59,8 +65,9 @@ class Loop:
         return not self._thread.is_alive()
 
     def _pause(self, seconds: float) -> None:
-        """Ends early when the loop is stopped."""
-        self._clock.wait(self._stopping, seconds)
+        """Ends early when the loop is woken or stopped."""
+        self._clock.wait(self._awake, seconds)
+        self._awake.clear()
 
     def _run(self) -> None:
         while not self._stopping.is_set():

@@ -7,6 +7,7 @@ steps: start nothing new, wait for what runs, then stop it and hand it back. Ask
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from random import Random
 
@@ -16,6 +17,7 @@ from tsuzuki.engine.archive.retention import Retention
 from tsuzuki.engine.archive.rollups import HourlyRollups
 from tsuzuki.engine.coordination.protocol import Coordination, NoCoordination
 from tsuzuki.engine.coordination.steps import CoordinationSteps
+from tsuzuki.engine.death_watch import DeathWatch
 from tsuzuki.engine.leader.leader import Leader
 from tsuzuki.engine.leader.lease import Lease
 from tsuzuki.engine.leader.silence_guard import SilenceGuard
@@ -25,6 +27,7 @@ from tsuzuki.engine.log import log
 from tsuzuki.engine.loop import Loop
 from tsuzuki.engine.loop_health import LoopHealth
 from tsuzuki.engine.metrics import Metrics
+from tsuzuki.engine.process_files import ProcessFiles
 from tsuzuki.engine.role import ProcessRole
 from tsuzuki.engine.settings_cache import SettingsCache
 from tsuzuki.engine.task import Executor
@@ -68,10 +71,12 @@ class Engine:
         renew_deadline: Callable[[float], None] = lambda _at: None,
         hide_secrets: Callable[[str], str] = mask_secrets,
         find_abilities: FindAbilities | None = None,
+        process_files: ProcessFiles | None = None,
     ) -> None:
         """`renew_deadline` is called with the monotonic time at which what this process executes must end, if
         no further heartbeat is stored. `hide_secrets` masks what is logged of errors. `find_abilities` tells what its
-        worker can execute; without it the worker takes every run."""
+        worker can execute; without it the worker takes every run. `process_files` prove to others on this machine that
+        this process has ended; without them its death is noticed by its silence."""
         self.coordination = coordination or NoCoordination()
         self.metrics = metrics or Metrics()
         self.role = role
@@ -92,6 +97,7 @@ class Engine:
         )
         self._lock_watch = LockWatch(database=database, settings=self.settings)
         self._loops: list[Loop] = []
+        self._process_files = process_files
         self._build(archive)
         self.outdated: SchemaMismatch | None = None
         """Set when a newer version upgraded the database."""
@@ -118,7 +124,10 @@ class Engine:
     # --- its parts, which know each other only through their constructors -------------------------
 
     def _build(self, archive: LogArchive | None) -> None:
-        identity = self._new_identity()
+        first = self._new_identity()
+        self.name = first.id
+        """Of this process: the id that it leads by, and the first one of its worker."""
+        identity = replace(first, process_name=self.name)
         silence_guard = SilenceGuard(
             clock=self._clock,
             settings=self.settings,
@@ -168,7 +177,22 @@ class Engine:
         self.health = LoopHealth(
             database=self._database, process=identity.id, hide_secrets=self._hide_secrets
         )
+        self.death_watch = (
+            DeathWatch(
+                database=self._database,
+                files=self._process_files,
+                jitter=self._jitter,
+                on_call=self._look_for_a_free_lease,
+            )
+            if self._process_files is not None
+            else None
+        )
         self._build_steps()
+
+    def _look_for_a_free_lease(self) -> None:
+        for loop in self._loops:
+            if loop.name == "lease":
+                loop.wake()
 
     def _build_steps(self) -> None:
         self.leader_steps = LeaderSteps(
@@ -193,7 +217,7 @@ class Engine:
             listener=self.listener,
             clock=self._clock,
             jitter=self._jitter,
-            new_identity=self._new_identity,
+            new_identity=lambda: replace(self._new_identity(), process_name=self.name),
             stays_to_lead=self.role.lead,
             hide_secrets=self._hide_secrets,
         )
@@ -219,6 +243,8 @@ class Engine:
     def start(self) -> None:
         self._database.name_sessions(f"{self.role.name} {self.worker.identity.process}")
         self.settings.refresh()
+        if self._process_files is not None:
+            self._process_files.lock(self.name)
         if self.role.work:
             if self._abilities is not None:
                 self._abilities.refresh()
@@ -244,6 +270,8 @@ class Engine:
             "listen": self._listen_step,
             "health": self.health.step,
         }
+        if self.death_watch is not None:
+            steps |= {"deaths": self.death_watch.step}
         if self.coordination.is_configured:
             steps |= {"coordination-listen": self.coordination_steps.listen_step}
         if self.role.lead:
@@ -308,6 +336,8 @@ class Engine:
         if self.role.lead:
             self.worker_steps.attempt("step down", self.lease.step_down)
         self._executor.close()
+        if self._process_files is not None:
+            self._process_files.close()
         self.listener.close()
         self.coordination_steps.close()
         log.info("stopped", worker=self.worker.identity.id)
@@ -317,6 +347,8 @@ class Engine:
         for loop in loops:
             loop.stop()
         self.wakeups.wake_all()
+        if self.death_watch is not None:
+            self.death_watch.wake()
         ended = [loop.join(LOOP_SECONDS_MAX) for loop in loops]
         return all(ended)
 

@@ -1,9 +1,9 @@
 """Losses: runs that ended, or were orphaned, because of their worker, and which of them count against the run.
 
-A run that kills its worker each time must end at some point, so a loss counts if the worker fell silent alone. It is
-free if it came from an outage or a shutdown: workers that were lost together, a worker that lives and stopped the run
-itself because the database was out of reach, a worker that left. Free repeats wait longer and longer, at random: so
-runs that kill their workers at the same time are soon lost at different times, and their losses count.
+A run that kills its worker each time must end at some point, so a loss counts if the worker fell silent or died alone.
+It is free if it came from an outage or a shutdown: workers that were lost together, a worker that lives and stopped
+the run itself because the database was out of reach, a worker that left. Free repeats wait longer and longer, at
+random: so runs that kill their workers at the same time are soon lost at different times, and their losses count.
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,10 @@ from typing import NamedTuple
 HEARTBEATS_TOGETHER = 1.5
 """Heartbeat intervals between the last heartbeats of workers that were lost together, at most: each has sent its
 last one within an interval before the same moment."""
+
+DEATHS_TOGETHER_SECONDS = 1.0
+"""Processes of a host whose deaths are recorded within this time died together: one look finds those that have ended
+by then, and a supervisor may need a moment to end its command."""
 
 FREE_PER_COUNTED = 10
 """So many free losses are allowed for each one that counts: also the repeats in an outage without end do end."""
@@ -74,6 +78,30 @@ NO_LOSSES = Losses()
 
 def with_jitter(seconds: float, random: Random) -> float:
     return seconds * (1 + random.uniform(-WAIT_JITTER, WAIT_JITTER))
+
+
+class Death(NamedTuple):
+    """When a worker was recorded as dead, and which process of which host it was."""
+
+    host: str
+    process_name: str
+    at: datetime
+
+
+def died_alone(deaths: Mapping[str, Death]) -> frozenset[str]:
+    """Of dead workers: those whose process died without another one of its host. Whatever ends several processes of a
+    machine at the same time is no fault of one run."""
+    window = timedelta(seconds=DEATHS_TOGETHER_SECONDS)
+
+    def has_company(death: Death) -> bool:
+        return any(
+            other.host == death.host
+            and other.process_name != death.process_name
+            and abs(other.at - death.at) <= window
+            for other in deaths.values()
+        )
+
+    return frozenset(worker_id for worker_id, death in deaths.items() if not has_company(death))
 
 
 def lost_alone(

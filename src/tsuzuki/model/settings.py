@@ -87,7 +87,7 @@ class EngineSettings:
         "Additional time without a heartbeat after which a worker's runs fail as lost.",
     )
     reassign_after_seconds: float = _setting(
-        6.0, 0.1, 3600.0, "Maximum time a run stays assigned to a detached worker."
+        0.5, 0.1, 3600.0, "Maximum time a run stays assigned to a detached worker."
     )
     continuation_retry_count: int = _setting(
         3,

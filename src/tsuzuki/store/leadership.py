@@ -8,6 +8,7 @@ until the transaction ends, so a term ends only after its last write is committe
 writer at a time anyway.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -32,6 +33,7 @@ from tsuzuki.store.schema.tables import leadership
 from tsuzuki.store.sql.clock import db_now
 from tsuzuki.store.sql.prepared import AnyConnection, execute
 from tsuzuki.store.sql.types import UtcTime
+from tsuzuki.store.sql.value_list import in_list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,6 +222,19 @@ def release(connection: Connection, *, term: Term) -> bool:
     later ones change nothing. The epoch stays as it is until another process takes the lease."""
     parameters = {"our_epoch": term.epoch, "me": term.holder}
     return execute(connection, _RELEASE, parameters).rowcount == 1
+
+
+_RELEASE_DEAD = (
+    update(leadership)
+    .where(leadership.c.id == 1, in_list(leadership.c.holder, "names"))
+    .values(holder=None, lease_expires_at=db_now())
+)
+
+
+def release_dead(connection: Connection, process_names: Collection[str]) -> bool:
+    """End the term of a process that has ended without stepping down, so that another can lead at once. If the caller
+    is wrong, its writes are refused like those of any leader whose term is over."""
+    return execute(connection, _RELEASE_DEAD, {"names": sorted(process_names)}).rowcount == 1
 
 
 _DEPOSE = (

@@ -45,6 +45,11 @@ def is_silent(minus_ttl: float | ColumnElement[float] = MINUS_TTL) -> ColumnElem
     return workers.c.heartbeat_at <= db_now(minus_ttl)
 
 
+def is_not_dead() -> ColumnElement[bool]:
+    """No process has recorded its death."""
+    return workers.c.died_at.is_(None)
+
+
 LOST_AFTER = func.coalesce(workers.c.ttl_seconds + workers.c.grace_seconds, 0.0)
 """The silence after which a worker has stopped its runs, by the settings that it last confirmed."""
 

@@ -25,6 +25,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from tsuzuki.model.abilities import Abilities
 from tsuzuki.model.clock import CLOCK_TOLERANCE_SECONDS
+from tsuzuki.model.losses import Death
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import ContinuationState, RunState
 from tsuzuki.model.worker import DetachReason, StoredWorker, WorkerState
@@ -33,6 +34,7 @@ from tsuzuki.store.liveness import (
     has_future_heartbeat,
     has_recent_heartbeat,
     in_states,
+    is_not_dead,
     is_present,
     is_registered,
     is_silent,
@@ -61,6 +63,7 @@ _REGISTER = insert(workers).values(
         "only_run",
         "abilities",
         "software_version",
+        "process_name",
         "ttl_seconds",
         "grace_seconds",
     ),
@@ -79,12 +82,14 @@ def register(  # noqa: PLR0913 -- what other processes know of a worker
     capacity: int,
     tags: frozenset[str],
     software_version: str,
+    process_name: str | None = None,
     only_job: str | None = None,
     only_run: int | None = None,
     abilities: Abilities | None = None,
     works_by: EngineSettings | None = None,
 ) -> None:
-    """Register a worker, once: its id is new at every start. With `only_job` no leader assigns it a run of another
+    """Register a worker, once: its id is new at every start. `process_name` is what others on its machine record the
+    death of its process by. With `only_job` no leader assigns it a run of another
     job, with `only_run` no other run at all, and with `abilities` none that it cannot execute. No leader judges it by
     shorter settings than `works_by`."""
     values = {
@@ -97,6 +102,7 @@ def register(  # noqa: PLR0913 -- what other processes know of a worker
         "only_run": only_run,
         "abilities": abilities and abilities.as_text(),
         "software_version": software_version,
+        "process_name": process_name,
         **_limits_of(works_by),
     }
     execute(connection, _REGISTER, values)
@@ -113,7 +119,7 @@ def set_abilities(connection: Connection, worker_id: str, abilities: Abilities) 
 
 _HEARTBEAT = (
     update(workers)
-    .where(_ME, is_registered())
+    .where(_ME, is_registered(), is_not_dead())
     .values(heartbeat_at=db_now(), silence_recorded_at=None)
     .returning(workers.c.state)
 )
@@ -126,7 +132,7 @@ def heartbeat(
     connection: AnyConnection, worker_id: str, *, works_by: EngineSettings | None = None
 ) -> WorkerState | None:
     """Write a worker's heartbeat, and the settings that it works by from now on if they have changed. Answers the
-    state it is in; None if it is gone or unknown."""
+    state it is in; None if it is gone, unknown or recorded as dead."""
     statement = _HEARTBEAT if works_by is None else _HEARTBEAT_BY
     values = {"me": worker_id, **({} if works_by is None else _limits_of(works_by))}
     state = execute(connection, statement, values).scalar_one_or_none()
@@ -298,6 +304,7 @@ _DETACH_SILENT = _set_state(
 _IS_BACK = and_(
     workers.c.state == WorkerState.DETACHED,
     workers.c.detach_reason == DetachReason.SILENT,
+    is_not_dead(),
     has_recent_heartbeat(),
     TERM_IS_CURRENT,
 )
@@ -305,6 +312,36 @@ _REATTACH = _set_state(and_(_IS_BACK, workers.c.drain_ordered_at.is_(None)), Wor
 _REATTACH_DRAINING = _set_state(
     and_(_IS_BACK, workers.c.drain_ordered_at.is_not(None)), WorkerState.DRAINING
 )
+
+
+_RECORD_DEATHS = (
+    update(workers)
+    .where(in_list(workers.c.process_name, "names"), is_registered(), is_not_dead())
+    .values(
+        died_at=db_now(),
+        state=WorkerState.DETACHED,
+        detach_reason=func.coalesce(workers.c.detach_reason, DetachReason.SILENT.value),
+    )
+    .returning(workers.c.id)
+)
+
+
+def record_deaths(connection: Connection, process_names: Collection[str]) -> frozenset[str]:
+    """Record that these processes have ended without leaving, and detach their workers for good. The caller has proof.
+    Answers the workers."""
+    parameters = {"names": sorted(process_names)}
+    return frozenset(execute(connection, _RECORD_DEATHS, parameters).scalars())
+
+
+_DEATHS = select(workers.c.id, workers.c.host, workers.c.process_name, workers.c.died_at).where(
+    is_registered(), workers.c.died_at.is_not(None)
+)
+
+
+def deaths(connection: Connection) -> dict[str, Death]:
+    """The recorded deaths of registered workers, by worker."""
+    rows = execute(connection, _DEATHS).all()
+    return {worker_id: Death(*death) for worker_id, *death in rows}
 
 
 def drain(connection: Connection, worker_ids: Sequence[str]) -> frozenset[str]:
@@ -467,7 +504,7 @@ def mark_silent_gone(
     return frozenset(execute(connection, _MARK_GONE, parameters).scalars())
 
 
-_NOT_SHOWN = {"silence_recorded_at", "ttl_seconds", "grace_seconds"}
+_NOT_SHOWN = {"silence_recorded_at", "ttl_seconds", "grace_seconds", "process_name", "died_at"}
 _COLUMNS = [column for column in workers.c if column.name not in _NOT_SHOWN]
 _BY_ID = select(*_COLUMNS).where(_ME)
 _ALL = select(*_COLUMNS).order_by(workers.c.started_at, workers.c.id)

@@ -13,6 +13,7 @@ from tsuzuki.engine.executors.isolated.transactions import ChildDatabase
 from tsuzuki.engine.executors.python.executor import PythonExecutor
 from tsuzuki.engine.executors.registry import ExecutorRegistry
 from tsuzuki.engine.process import Engine
+from tsuzuki.engine.process_files import MachineProcessFiles, folder_for
 from tsuzuki.engine.role import ProcessRole
 from tsuzuki.engine.run_context import RunContext
 from tsuzuki.model.abilities import Abilities
@@ -33,6 +34,7 @@ def build_engine(
     `ConfigurationError` if an enabled job is of a refused kind, or if the system is unfit: runs would fail here."""
     require_linux()
     database = resources.database
+    process_files = MachineProcessFiles(folder_for(database.engine.url))
     engine: Engine
 
     def kill_grace_seconds() -> float:
@@ -55,6 +57,7 @@ def build_engine(
         environ=dict(resources.environ),  # a copy is compared faster with each command
         secret_names=resources.configuration.withheld_variables,
         more_secrets=partial(resources.configuration.secrets, resources.environ),
+        process_lock=lambda: process_files.descriptor,
     )
     isolated = IsolatedExecutor(
         base_folder=resources.workspace,
@@ -63,6 +66,7 @@ def build_engine(
         note_missing=python.note_missing,
         secret_names=resources.configuration.withheld_variables,
         more_secrets=partial(resources.configuration.secrets, resources.environ),
+        process_lock=lambda: process_files.descriptor,
     )
     executors = ExecutorRegistry(
         {
@@ -97,6 +101,7 @@ def build_engine(
         renew_deadline=renew_deadline,
         hide_secrets=SecretMask(partial(resources.configuration.secrets, resources.environ)).text,
         find_abilities=find_abilities,
+        process_files=process_files,
     )
     return engine
 

@@ -250,9 +250,14 @@ def test_a_new_leader_comes_back_when_it_has_listened_long_enough(
     newcomer = a_leader(database)
     led = newcomer.tick(term)
     assert led.seconds_to_next is not None
-    assert led.seconds_to_next <= LISTEN
-    clock.advance(led.seconds_to_next)
-    newcomer.tick(term)
+    listened = 0.0
+    while listened < LISTEN:
+        wait = led.seconds_to_next
+        assert wait is not None
+        assert listened + wait <= LISTEN
+        listened += wait
+        clock.advance(wait)
+        led = newcomer.tick(term)
     if database.is_sqlite:
         clock.advance(NOTICE)
         newcomer.tick(term)

@@ -171,7 +171,8 @@ class Leader:
         if (postponed := self.assigner.postponed_seconds) is not None:
             waits.append(postponed)
         if polled.needs_rescue:
-            waits.append(self._silence_guard.seconds_left() or RESCUE_INTERVAL_SECONDS)
+            listening = self._silence_guard.seconds_left() or RESCUE_INTERVAL_SECONDS
+            waits.append(min(listening, RESCUE_INTERVAL_SECONDS))
         if polled.has_cancel_requests or polled.has_bulk_cancels:
             waits.append(CANCEL_INTERVAL_SECONDS)
         done.seconds_to_next = min(waits, default=None)

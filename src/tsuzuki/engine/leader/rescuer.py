@@ -1,5 +1,6 @@
 """Rescues runs of silent workers: workers without a recent heartbeat, and the runs they hold.
 
+A worker whose process is recorded as dead is detached already, and its runs are failed at once.
 A worker that is silent for `worker_ttl_seconds` is detached: it gets no new runs, and runs it had not started
 are orphaned and assigned to others. Only after a further grace period, when the worker has by its own rule
 stopped everything it ran, are its running runs failed and retried; on SQLite, only if its silence has been on
@@ -12,7 +13,7 @@ The move itself has the condition in its WHERE: a worker that came back in betwe
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from random import Random
@@ -22,7 +23,7 @@ from tsuzuki.engine.failures import note_failed
 from tsuzuki.engine.leader.silence_notices import SilenceNotices
 from tsuzuki.engine.retries import retry_for, store_retries
 from tsuzuki.model.job import Job
-from tsuzuki.model.losses import lost_alone
+from tsuzuki.model.losses import died_alone, lost_alone
 from tsuzuki.model.run import Run, RunRef
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason, RunState
@@ -35,6 +36,9 @@ MayJudge = Callable[[Callable[[], datetime]], bool]
 """Whether workers may be judged by their silence; it is given a function that reads the database's time."""
 
 REMOVED_MAX = 500
+
+NEVER_SILENT_SECONDS = 1e9
+"""Instead of the TTL where only recorded deaths count."""
 
 BATCH_MAX = 100
 """Runs that one write transaction orphans or fails."""
@@ -61,11 +65,14 @@ class Rescued:
 
 @dataclass(frozen=True, kw_only=True)
 class _Round:
-    """Under which term and settings one tick works, and whether it may judge silence."""
+    """Under which term and settings one tick works, whether it may judge silence, and of whose losses."""
 
     term: Term
     settings: EngineSettings
     may_judge: MayJudge
+    notice_seconds: float
+    lost_alone: Callable[[Connection], frozenset[str]]
+    """The workers that were lost alone. Asked in the transaction that uses it: others may have been lost since."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,20 +113,52 @@ class Rescuer:
         with self._database.read() as connection:
             if not self._needs_rescue(connection):
                 return rescued
+            has_deaths = bool(workers.deaths(connection))
             silent = workers.silent(connection, silent_after_seconds=settings.worker_ttl_seconds)
             now = self._database.now(connection)
+        if has_deaths:
+            self._rescue_from_dead(term, settings, rescued)
         # Between the two transactions, so that no lock is held while the other service answers.
         live = self._coordination.live_workers(silent)
         sent_at = now - timedelta(seconds=heartbeat_ttl_seconds(settings))
-        this = _Round(term=term, settings=settings, may_judge=may_judge)
+        this = _Round(
+            term=term,
+            settings=settings,
+            may_judge=may_judge,
+            notice_seconds=settings.silence_notice_seconds if self._gives_notice else 0.0,
+            lost_alone=partial(_silent_alone, settings),
+        )
         if self._judge_workers(this, live, sent_at, rescued):
             read_at = self._database.clock.monotonic()
             with self._database.read() as connection:
                 if self._gives_notice:
                     self._notices.note(workers.recorded_silences(connection), read_at=read_at)
-                found = self._find(connection, settings)
+                found = self._find(connection, this)
             self._rescue(this, found, rescued)
         return rescued
+
+    def _rescue_from_dead(self, term: Term, settings: EngineSettings, rescued: Rescued) -> None:
+        """Orphan and fail the runs of workers that are recorded as dead. That judges no silence, so a leader that has
+        just begun may do it too."""
+        this = _Round(
+            term=term,
+            settings=replace(settings, worker_ttl_seconds=NEVER_SILENT_SECONDS),
+            may_judge=lambda _read_time: True,
+            notice_seconds=0.0,
+            lost_alone=lambda connection: died_alone(workers.deaths(connection)),
+        )
+        with self._database.read() as connection:
+            dead = workers.deaths(connection).keys()
+            found = self._find(connection, this)
+        self._rescue_from_workers(
+            this,
+            replace(
+                found,
+                stale=[run for run in found.stale if run.assigned_worker_id in dead],
+                lost=[run for run in found.lost if run.assigned_worker_id in dead],
+            ),
+            rescued,
+        )
 
     def _needs_rescue(self, connection: Connection) -> bool:
         settings = self._settings()
@@ -149,15 +188,16 @@ class Rescuer:
                 workers.record_silence(connection, term=term, silent_after_seconds=ttl)
         return True
 
-    def _find(self, connection: Connection, settings: EngineSettings) -> _Found:
-        notice_seconds = self._notice_seconds(settings)
-        under_notice = self._notices.under_notice(notice_seconds)
+    def _find(self, connection: Connection, this: _Round) -> _Found:
+        settings = this.settings
         lost = rescue.lost(
             connection,
             silent_after_seconds=settings.lost_after_seconds,
-            notice_seconds=notice_seconds,
+            notice_seconds=this.notice_seconds,
         )
-        lost = [run for run in lost if run.assigned_worker_id not in under_notice]
+        if this.notice_seconds:
+            under_notice = self._notices.under_notice(this.notice_seconds)
+            lost = [run for run in lost if run.assigned_worker_id not in under_notice]
         return _Found(
             stale=rescue.stale_assignments(
                 connection,
@@ -169,31 +209,25 @@ class Rescuer:
             jobs=_jobs_of(connection, lost),
         )
 
-    def _notice_seconds(self, settings: EngineSettings) -> float:
-        return settings.silence_notice_seconds if self._gives_notice else 0.0
-
-    def _lost_alone(self, connection: Connection, settings: EngineSettings) -> frozenset[str]:
-        """In the transaction that uses it: others may have fallen silent since the runs were found."""
-        return lost_alone(
-            workers.silent_heartbeats(connection, silent_after_seconds=settings.worker_ttl_seconds),
-            heartbeat_interval_seconds=settings.heartbeat_interval_seconds,
-        )
-
     # --- the transactions -------------------------------------------------------------------------
 
     def _rescue(self, this: _Round, found: _Found, rescued: Rescued) -> None:
         """Orphan and fail what was found, then let go of workers that hold nothing any more."""
+        if self._rescue_from_workers(this, found, rescued):
+            self._fail_orphaned(this, rescued)
+            self._settle(this, found.removed, rescued)
+
+    def _rescue_from_workers(self, this: _Round, found: _Found, rescued: Rescued) -> bool:
+        """False as soon as we may not judge any more."""
         orphaned: set[int] = set()
         may_go_on = self._in_batches(
             this, found.stale, lambda c, runs: self._orphan(c, this, runs, orphaned)
         ) and self._in_batches(
             this, found.lost, lambda c, runs: self._fail_lost(c, this, runs, found, rescued)
         )
-        rescued.orphaned = len(orphaned)
+        rescued.orphaned += len(orphaned)
         self._coordination.release(orphaned)
-        if may_go_on:
-            self._fail_orphaned(this, rescued)
-            self._settle(this, found.removed, rescued)
+        return may_go_on
 
     def _in_batches(
         self, this: _Round, runs: Sequence[Run], move: Callable[[Connection, Sequence[Run]], None]
@@ -221,7 +255,7 @@ class Rescuer:
             runs=[run.ref for run in runs],
             reassign_after_seconds=this.settings.reassign_after_seconds,
             silent_after_seconds=this.settings.worker_ttl_seconds,
-            lost_alone=self._lost_alone(connection, this.settings),
+            lost_alone=this.lost_alone(connection),
         )
 
     def _fail_lost(
@@ -237,7 +271,7 @@ class Rescuer:
             term=this.term,
             runs=[run.ref for run in runs],
             silent_after_seconds=this.settings.lost_after_seconds,
-            notice_seconds=self._notice_seconds(this.settings),
+            notice_seconds=this.notice_seconds,
         )
         ended = [run for run in runs if run.id in failed]
         self._retry(
@@ -247,7 +281,7 @@ class Rescuer:
             Reason.WORKER_LOST,
             found.jobs,
             rescued,
-            alone=self._lost_alone(connection, this.settings),
+            alone=this.lost_alone(connection),
         )
 
     def _fail_orphaned(self, this: _Round, rescued: Rescued) -> None:
@@ -312,6 +346,13 @@ class Rescuer:
             rescued.canceled = len(
                 moves.skip(connection, term=this.term, runs=removed, reason=Reason.JOB_DELETED)
             )
+
+
+def _silent_alone(settings: EngineSettings, connection: Connection) -> frozenset[str]:
+    return lost_alone(
+        workers.silent_heartbeats(connection, silent_after_seconds=settings.worker_ttl_seconds),
+        heartbeat_interval_seconds=settings.heartbeat_interval_seconds,
+    )
 
 
 def _jobs_of(connection: Connection, runs: Sequence[Run]) -> Mapping[int, Job]:

@@ -27,6 +27,8 @@ class WorkerIdentity:
     capacity: int
     tags: frozenset[str]
     software_version: str
+    process_name: str | None = None
+    """What others on this machine know the process by, whatever ids its worker has had."""
     only_job: str | None = None
     only_run: int | None = None
 
@@ -69,5 +71,6 @@ def register(
         abilities=abilities,
         works_by=works_by,
         software_version=worker.software_version,
+        process_name=worker.process_name,
     )
     channels.notify(connection, WakeupChannel.LEADER)

@@ -28,6 +28,7 @@ from tsuzuki.store.liveness import (
     MINUS_TTL,
     at_least,
     has_recent_heartbeat,
+    is_not_dead,
     is_present,
     is_registered,
 )
@@ -110,20 +111,22 @@ def assigned_worker_is_attached() -> ColumnElement[bool]:
 
 
 def assigned_worker_may_run() -> ColumnElement[bool]:
-    """The run's worker is not gone, and has a heartbeat within the TTL, or within the time after which it stops its
-    runs by the settings that it last confirmed. It may be cut off, and not know that they are shorter now."""
+    """The run's worker is neither gone nor recorded as dead, and has a heartbeat within the TTL, or within the time
+    after which it stops its runs by the settings that it last confirmed. It may be cut off, and not know that they are
+    shorter now."""
     return exists(
         select(workers.c.id).where(
             workers.c.id == job_runs.c.assigned_worker_id,
             has_recent_heartbeat(at_least(MINUS_TTL, LOST_AFTER)),
             is_registered(),
+            is_not_dead(),
         )
     )
 
 
 def assigned_worker_has_no_notice() -> ColumnElement[bool]:
     """SQLite: the silence of the run's worker has not been on record for the notice period. A worker that waits for
-    the write lock can read, and relies on it. `minus_notice` 0 demands no record."""
+    the write lock can read, and relies on it; one that is dead cannot. `minus_notice` 0 demands no record."""
     minus_notice = bindparam("minus_notice", type_=Float())
     confirmed = func.coalesce(workers.c.grace_seconds * NOTICE_SHARE, 0.0)
     recorded_at = workers.c.silence_recorded_at
@@ -131,6 +134,7 @@ def assigned_worker_has_no_notice() -> ColumnElement[bool]:
         select(workers.c.id).where(
             workers.c.id == job_runs.c.assigned_worker_id,
             is_registered(),
+            is_not_dead(),
             minus_notice < 0,
             or_(recorded_at.is_(None), recorded_at > db_now(at_least(minus_notice, confirmed))),
         )
@@ -151,8 +155,9 @@ def is_stale_assignment() -> ColumnElement[bool]:
 
 
 def is_lost() -> ColumnElement[bool]:
-    """The run's worker has been silent for the TTL, and is not being confirmed. A confirmation deadline further
-    ahead than the silence that is judged by does not count (clock skew: the clock was set back since)."""
+    """The run's worker has been silent for the TTL or is recorded as dead, and is not being confirmed. A
+    confirmation deadline further ahead than the silence that is judged by does not count (clock skew: the clock was set
+    back since)."""
     deadline = job_runs.c.continuation_check_deadline_at
     confirmed = select(workers.c.id).where(
         workers.c.id == job_runs.c.assigned_worker_id, deadline <= db_now(LOST_AFTER)

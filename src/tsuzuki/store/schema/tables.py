@@ -407,6 +407,10 @@ workers = Table(
     Column("silence_recorded_at", UtcTime),
     # Kept when the worker is detached or gone, so that it drains under its next id too.
     Column("drain_ordered_at", UtcTime),
+    # Names the process, whatever ids its worker has had: in `leadership.holder`, and in the folder of process files.
+    Column("process_name", Text),
+    # When another process of the same machine recorded that this one has ended without leaving. Never cleared.
+    Column("died_at", UtcTime),
     one_of("state", WorkerState),
     one_of("detach_reason", DetachReason),
     CheckConstraint("capacity >= 0", name="capacity"),
