@@ -3,10 +3,11 @@
 The seed comes from the commit, so a run is repeated by running the same commit again, and the next commit draws anew.
 """
 
+import gc
 import random
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,18 @@ def _tell(config: pytest.Config, line: str) -> None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and not hasattr(config, "workerinput"):
         reporter.write_line(line)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without searching for garbage: modules and tests stay until the end, and are not searched later either.
+    That took a fifth of the processor time of collecting, and more than a twentieth of that of running tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
