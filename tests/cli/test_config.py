@@ -154,7 +154,7 @@ def test_the_configuration_in_force_is_shown_with_its_origins(empty: Workspace) 
     )
     shown = {row["key"]: (row["value"], row["origin"]) for row in rows if "." not in row["key"]}
     assert shown == {
-        "file": (str(empty.file), "found from here"),
+        "file": (str(empty.file), "found automatically"),
         "database_url": (f"sqlite:///{empty.folder}/flag.db", "--database-url"),
         "database_direct_url": (None, "default"),
         "redis_url": ("redis://other/1", "TSUZUKI_REDIS_URL"),

@@ -91,7 +91,7 @@ def test_ticks_only_ever_go_forward(schedule: Schedule, asked: datetime) -> None
         ({"every": 60.25}, "every 1 minute 0.25 seconds"),
         (
             {"every": "1d", "anchor": "2026-01-01T06:00Z"},
-            "every day, counted from 2026-01-01T06:00:00Z",
+            "every day, starting at 2026-01-01 06:00:00Z",
         ),
         ({"daily_at": "07:00", "timezone": "Asia/Tokyo"}, "at 07:00 every day, Asia/Tokyo"),
         ("daily at 07:00, 12:00, 19:00:05", "at 07:00, 12:00 and 19:00:05 every day, UTC"),

@@ -122,7 +122,7 @@ def test_a_group_is_acknowledged_once_as_far_as_it_was_seen(served: Served) -> N
 
 def test_only_the_term_that_was_shown_is_ended(served: Served) -> None:
     epoch = served.application.workers.leader().epoch
-    assert f"End epoch {epoch}?" in page(served.client, "/workers/step-down")
+    assert f'name="epoch" value="{epoch}"' in page(served.client, "/workers/step-down")
     status, text = send(served.client, "/workers/step-down", epoch=epoch + 1)
     assert (status, "is over" in text) == (409, True)
     assert send(served.client, "/workers/step-down", epoch=epoch) == (303, "/workers")

@@ -79,7 +79,7 @@ STORED = {
         "cancelled",
     ),
     "collectors/feeds": (
-        "it was listed before the feed was followed (backfill: {1})",
+        "listed before the feed was added (backfill: {1})",
         "the page has no text",
         "{1} characters",
         "{1} more attachments were not read",

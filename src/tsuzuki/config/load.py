@@ -323,7 +323,7 @@ def _unset_in_jobs(
 def _file_origin(flag: Path | None, environ: Mapping[str, str]) -> str:
     if flag:
         return "--config"
-    return FILE_VARIABLE if environ.get(FILE_VARIABLE) else "found from here"
+    return FILE_VARIABLE if environ.get(FILE_VARIABLE) else "found automatically"
 
 
 def _key_places(content: ConfigFile, keys: tuple[str, ...]) -> dict[str, str]:

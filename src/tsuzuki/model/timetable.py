@@ -79,7 +79,7 @@ class Every:
         counts = _units_of(self.interval)
         words = " ".join(f"{count:g} {unit}{'' if count == 1 else 's'}" for unit, count in counts)
         words = counts[0][0] if len(counts) == 1 and counts[0][1] == 1 else words
-        since = "" if self.anchor == EPOCH else f", counted from {_iso(self.anchor)}"
+        since = "" if self.anchor == EPOCH else f", starting at {self.anchor:%Y-%m-%d %H:%M:%SZ}"
         return f"every {words}{since}"
 
     def as_mapping(self) -> dict[str, Any]:

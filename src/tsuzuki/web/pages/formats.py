@@ -234,7 +234,9 @@ def _told_value(context: Context, value: Any) -> Markup:
         return Markup('<code translate="no">{}</code>').format(neutralise(value))
     word = STATES[value].text if isinstance(value, RunState) else REASONS.get(value)
     gettext = _translations_of(_viewer(context).language)
-    return outside(value) if word is None else Markup.escape(gettext(word))
+    if word is not None:
+        return Markup.escape(gettext(word))
+    return (translated(context, value) if " " in str(value) else None) or outside(value)
 
 
 @pass_context

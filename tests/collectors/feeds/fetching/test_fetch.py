@@ -129,7 +129,7 @@ def test_of_a_first_fetch_only_the_newest_are_worked_on(
     assert (older["status"], older["reason"], newer["status"]) == (3, None, 0)
     assert [row["item_id"] for row in fetching.rows(waiting_items)] == [newer["id"]]
     causes = [row["cause"] for row in fetching.rows(item_details)]
-    assert causes == ["it was listed before the feed was followed (backfill: 1)", None]
+    assert causes == ["listed before the feed was added (backfill: 1)", None]
     site.add_article(news, Article(title="A third"))
     assert fetching.fetch(news={"url": "/news.xml", "backfill": 1}).new_items == 1
 

@@ -193,7 +193,7 @@ def _causes(
     if is_first and options.backfill != "all":
         rest = [entry for entry in new if entry.url not in causes]
         wanted = {entry.url for entry in newest(rest, options.backfill)}
-        why = f"it was listed before the feed was followed (backfill: {options.backfill})"
+        why = f"listed before the feed was added (backfill: {options.backfill})"
         causes |= {entry.url: why for entry in rest if entry.url not in wanted}
     return causes
 

@@ -55,7 +55,7 @@ class NextSteps:
                 return
             case WaitingState.TAKEN:
                 yield Sentence(
-                    "The run processing this item ended early; the next run will continue with it."
+                    "The run processing this item ended early; the next run will resume it."
                 )
             case WaitingState.BACKOFF if view.next_look_at is not None:
                 yield Sentence(

@@ -189,5 +189,5 @@ def step_down(context: Page, form: Annotated[StepDownForm, Form()]) -> Response:
             f"epoch {form.epoch} is over", hint="Look at which one is now.", code="epoch_over"
         )
     ended = workers.step_down()
-    text = message("Epoch %(epoch)s ended. A new leader is being elected.")
+    text = message("The leader of epoch %(epoch)s stepped down. A new leader is being elected.")
     return context.redirect("/workers", text, epoch=ended.epoch)
