@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from functools import partial
+from html import unescape
 
 import pytest
 from playwright.sync_api import expect
@@ -62,6 +63,14 @@ def test_the_overview_changes_in_place(person: Visitor, site: Served) -> None:
     assert moved == []
     failures.click()
     expect(page.locator("#runs tbody tr")).to_have_count(before + 1)
+
+
+def test_a_failure_group_on_the_overview_shows_the_error_of_its_last_run(site: Served) -> None:
+    view = site.client.as_(None).get("/overview.json").json
+    group = next(one for one in view["failures"] if "always-fails" in one["job_names"])
+    run = site.application.runs.get(group["last_run_id"]).run
+    assert view["errors"][str(run.id)] == run.error
+    assert run.error in unescape(site.client.as_(None).get("/", Accept="text/html").body.decode())
 
 
 def test_a_time_that_becomes_longer_moves_nothing(person: Visitor, site: Served) -> None:

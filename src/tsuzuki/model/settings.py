@@ -84,7 +84,7 @@ class EngineSettings:
         4.0,
         0.1,
         3600.0,
-        "Additional time without a heartbeat after which a worker's runs fail as lost.",
+        "Additional time without a heartbeat after which a worker's runs are considered lost.",
     )
     reassign_after_seconds: float = _setting(
         0.5, 0.1, 3600.0, "Maximum time a run stays assigned to a detached worker."

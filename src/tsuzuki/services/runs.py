@@ -202,6 +202,12 @@ class Runs(ActingService):
         with self._database.read() as connection:
             return {run.id: run.job_name for run in runs.get_many(connection, sorted(run_ids))}
 
+    def errors(self, run_ids: Collection[int]) -> dict[int, str]:
+        """The errors of those of these runs that have one."""
+        with self._database.read() as connection:
+            found = runs.get_many(connection, sorted(run_ids))
+        return {run.id: run.error for run in found if run.error}
+
     def newest_attempt(self, run_id: int) -> Run | None:
         """The newest retry of a run, or the run itself; None if there is no such run."""
         with self._database.read() as connection:

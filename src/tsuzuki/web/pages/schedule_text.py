@@ -53,9 +53,10 @@ def interval(context: Context, seconds: float) -> str:
         counts.append((unit, count))
     first = next((at for at, (_, count) in enumerate(counts) if count), len(counts) - 1)
     shown = [pair for pair in counts[first : first + 2] if pair[1]] or counts[-1:]
-    return " ".join(
+    text = " ".join(
         format_unit(count, f"duration-{unit}", "short", locale=language) for unit, count in shown
     )
+    return re.sub(r"\b(sec|hr)\b", lambda found: found[0][0], text)
 
 
 @pass_context

@@ -67,7 +67,7 @@ def test_the_heads_of_the_sources_are_asked_for_the_targets_of_the_page(person: 
         ("site.git", "main"): "failed",
     }
     page = person.open("/commits?search=engine.git")
-    page.get_by_role("link", name="Remote heads").click()
+    page.get_by_role("link", name="Check for updates").click()
     expect(page.locator("main tbody tr")).to_have_count(2)
     expect(page.locator("main tbody tr").nth(1)).to_contain_text("Up to date")
 

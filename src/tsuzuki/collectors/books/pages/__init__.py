@@ -21,7 +21,7 @@ PAGES = Pages(
     audit_words={
         "mail": message("Email"),
         "books.cursor.reset": message("Cursor reset"),
-        "books.mail.reset": message("Mailed books reset"),
+        "books.mail.reset": message("Email history reset"),
         "books.mail.decide": message("Email resolved"),
     },
     run_effects="tsuzuki.collectors.books.pages.run_effects:run_effects",

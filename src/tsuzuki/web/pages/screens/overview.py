@@ -114,13 +114,15 @@ class UpcomingOut(Model):
 
 
 class OverviewView(Model):
-    """`is_new`: there is neither a run nor anything due, and the page teaches the next commands."""
+    """`errors`: of the last run of each failure group.
+    `is_new`: there is neither a run nor anything due, and the page teaches the next commands."""
 
     needs: ClassVar = NEEDS
 
     health: Health
     attention: list[Attention]
     failures: list[FailureGroupOut]
+    errors: dict[int, str]
     failing: int
     engine: EngineLine
     running: list[RunOut]
@@ -148,6 +150,7 @@ def overview_page(context: Page) -> OverviewView:
     failures = application.failures.find(
         since=context.viewer.now - timedelta(days=1), limit=GROUPS_COUNTED, unresolved=True
     )
+    shown = failures[:GROUPS_SHOWN]
     cards, broken = cards_of(context, collector_pages())
     attention = [*_attention(context, status, oldest), *_unusable(context, broken)]
     running = application.runs.find(RunFilter(states=HELD, limit=RUNNING_SHOWN))
@@ -156,7 +159,8 @@ def overview_page(context: Page) -> OverviewView:
     return OverviewView(
         health=_health(attention, bool(failures)),
         attention=attention,
-        failures=[group_out(context, group) for group in failures[:GROUPS_SHOWN]],
+        failures=[group_out(context, group) for group in shown],
+        errors=context.mask(application.runs.errors([one.last_run_id for one in shown])),
         failing=len(failures),
         engine=_engine(context, status, oldest),
         running=[run_out(context, run) for run in running],

@@ -57,7 +57,7 @@ MEANINGS = MappingProxyType(
             "Time without a heartbeat after which a worker is detached and receives no new runs."
         ),
         "worker_grace_seconds": message(
-            "Additional time without a heartbeat after which a worker's runs fail as lost."
+            "Additional time without a heartbeat after which a worker's runs are considered lost."
         ),
         "reassign_after_seconds": message(
             "Maximum time a run stays assigned to a detached worker."
