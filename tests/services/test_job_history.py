@@ -4,7 +4,15 @@ from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from support.factories import add_job, add_worker, create_run, run_in_state, spec, take_lead
+from support.factories import (
+    add_job,
+    add_worker,
+    create_run,
+    end_by_shutdown,
+    run_in_state,
+    spec,
+    take_lead,
+)
 from support.moving_clock import NOON, MovingClock
 from support.query_plans import last_sent, ways_to
 from support.statement_recorder import recorded
@@ -42,6 +50,18 @@ def test_each_job_has_its_newest_runs_and_its_live_ones(
     assert (list(found[other].ended), found[other].live) == ([], {RunState.PENDING: 1})
     assert list(found[known["idle"].id].ended) == []
     assert JobHistory(database=database).of_jobs([], limit=3) == {}
+
+
+def test_a_run_that_a_shutdown_ended_is_not_a_result(
+    database: Database, clock: MovingClock
+) -> None:
+    add_worker(database)
+    term = take_lead(database)
+    result = run_in_state(database, RunState.SUCCEEDED, term)
+    end_by_shutdown(database, run_in_state(database, RunState.RUNNING, term).id)
+    known = stored_jobs(database)
+    found = JobHistory(database=database).of_jobs(known.values(), limit=3)
+    assert [run.id for run in found[known["hello"].id].ended] == [result.id]
 
 
 def test_the_newest_runs_are_found_by_their_index(database: Database) -> None:

@@ -20,7 +20,9 @@ SELECT substr(t.at, 1, 13), r.job_definition_id,
     CASE WHEN t.reason IN ('late', 'overlap', 'job_disabled', 'schedule_changed') THEN 'SKIPPED' ELSE t.to_state END,
     count(*)
 FROM tsuzuki_job_run_transitions AS t JOIN tsuzuki_job_runs AS r ON r.id = t.run_id
-WHERE t.to_state IN ('SUCCEEDED', 'FAILED', 'TIMED_OUT', 'CANCELED') GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+WHERE t.to_state IN ('SUCCEEDED', 'FAILED', 'TIMED_OUT', 'CANCELED')
+    AND t.reason IS NOT 'worker_shutdown'
+GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 COUNTED_SQL = """
 SELECT substr(hour, 1, 13), job_definition_id, outcome, sum(runs)

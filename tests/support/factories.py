@@ -11,7 +11,7 @@ from tsuzuki.model.run import NewRun, RunRef
 from tsuzuki.model.states import RunState, Trigger
 from tsuzuki.store import events, jobs, leadership, workers
 from tsuzuki.store.leadership import Term
-from tsuzuki.store.runs import moves, runs
+from tsuzuki.store.runs import moves, ownership, runs
 from tsuzuki.store.schema.tables import job_definitions
 from tsuzuki.store.sql.database import Database
 
@@ -131,6 +131,17 @@ def run_in_state(
     with database.write() as connection:
         _bring(connection, created, state, term, worker_id)
     return ref(database, created.id)
+
+
+def end_by_shutdown(database: Database, run_id: int, worker_id: str = WORKER) -> None:
+    """End a RUNNING run as a worker does that shuts down."""
+    with database.write() as connection:
+        (order,) = ownership.running_on_worker(connection, worker_id=worker_id)
+        assert order.id == run_id
+        end = moves.RunEnd(
+            run=order.started, state=RunState.FAILED, reason=moves.Reason.WORKER_SHUTDOWN
+        )
+        assert moves.finish(connection, worker_id=worker_id, ends=[end])
 
 
 def bring_to(database: Database, run_id: int, state: RunState, term: Term) -> None:

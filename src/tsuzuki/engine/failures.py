@@ -4,15 +4,13 @@ from collections.abc import Iterable, Sequence
 
 from tsuzuki.model.failure_signature import signature_of
 from tsuzuki.model.run import Run, WorkOrder
-from tsuzuki.model.states import Reason, RunState
+from tsuzuki.model.states import NOT_COUNTED_REASONS, Reason, RunState
 from tsuzuki.store import failures
 from tsuzuki.store.failures import RunFailure
 from tsuzuki.store.runs.moves import RunEnd
 from tsuzuki.store.sql.database import Connection
 
 _FAILED = (RunState.FAILED, RunState.TIMED_OUT)
-_NO_FAULTS = frozenset({Reason.WORKER_SHUTDOWN})
-"""A run that a shutdown ended is retried at once: nothing has failed."""
 
 
 def note_failures(connection: Connection, ends: Iterable[tuple[Run | WorkOrder, RunEnd]]) -> None:
@@ -22,7 +20,7 @@ def note_failures(connection: Connection, ends: Iterable[tuple[Run | WorkOrder, 
         [
             _failure(run, end.reason, end.error)
             for run, end in ends
-            if end.state in _FAILED and end.reason not in _NO_FAULTS
+            if end.state in _FAILED and end.reason not in NOT_COUNTED_REASONS
         ],
     )
 

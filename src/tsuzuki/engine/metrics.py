@@ -59,7 +59,7 @@ class Metrics:
         )
         self._ended = Counter(
             "tsuzuki_runs_ended",
-            "Runs whose end the database accepted.",
+            "Runs whose end the database accepted, without those that a worker stopped when it shut down.",
             ["job", "state"],
             registry=self.registry,
         )

@@ -88,6 +88,10 @@ SKIP_REASONS = frozenset(
 """Why a scheduled time or an event started no run. The run that records it is CANCELED, and was never assigned."""
 
 
+NOT_COUNTED_REASONS = frozenset({Reason.WORKER_SHUTDOWN})
+"""Why a run ended that is repeated as if it had not started: neither statistics nor failure groups count it."""
+
+
 class Outcome(StrEnum):
     """How a run ended, for people: its final state, with skipped runs apart from canceled ones."""
 

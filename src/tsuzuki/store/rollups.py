@@ -28,6 +28,7 @@ from sqlalchemy import (
     exists,
     func,
     literal_column,
+    or_,
     select,
     update,
 )
@@ -35,7 +36,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import Insert
 
 from tsuzuki.model.durations import LIMITS_SECONDS, NEVER_STARTED
-from tsuzuki.model.states import SKIP_REASONS, Outcome, RunState
+from tsuzuki.model.states import NOT_COUNTED_REASONS, SKIP_REASONS, Outcome, RunState
 from tsuzuki.store.leadership import TERM_IS_CURRENT, Term
 from tsuzuki.store.schema.history_tables import late_ends, run_hours, run_hours_progress
 from tsuzuki.store.schema.tables import job_run_transitions, job_runs
@@ -123,7 +124,7 @@ def _ended(dialect: Dialect) -> Select[Any]:
             func.coalesce(func.sum(end.seconds), 0.0).label("seconds"),
         )
         .join_from(job_run_transitions, job_runs, _IS_END_OF_RUN)
-        .where(job_run_transitions.c.at >= _FROM, job_run_transitions.c.at < _TO)
+        .where(job_run_transitions.c.at >= _FROM, job_run_transitions.c.at < _TO, _IS_COUNTED)
         .group_by(*key)
     )
 
@@ -168,6 +169,12 @@ _OUTCOME = case(
     ),
     else_=job_run_transitions.c.to_state,
 ).label("outcome")
+_IS_COUNTED = or_(
+    job_run_transitions.c.reason.is_(None),
+    job_run_transitions.c.reason.not_in(
+        [literal_column(f"'{reason.value}'") for reason in sorted(NOT_COUNTED_REASONS)]
+    ),
+)
 _FINAL: list[ColumnElement[str]] = [
     literal_column(f"'{state.value}'") for state in RunState if state.is_final
 ]
@@ -308,7 +315,13 @@ def _late(dialect: Dialect) -> Select[Any]:
     end = _end(dialect)
     seconds = func.coalesce(end.seconds, 0.0).label("seconds")
     return (
-        select(late_ends.c.run_id, job_run_transitions.c.at, *end[:3], seconds)
+        select(
+            late_ends.c.run_id,
+            job_run_transitions.c.at,
+            *end[:3],
+            seconds,
+            _IS_COUNTED.label("is_counted"),
+        )
         .join_from(
             late_ends, job_run_transitions, job_run_transitions.c.run_id == late_ends.c.run_id
         )
@@ -321,8 +334,9 @@ def _late(dialect: Dialect) -> Select[Any]:
 def _together(found: Sequence[Sequence[Any]]) -> list[HourRow]:
     """Ends of one hour, job, outcome and bucket as one row."""
     seconds = defaultdict[tuple[Any, ...], list[float]](list)
-    for _, at, job_id, outcome, bucket, took in found:
-        seconds[hour_of(at), job_id, outcome, bucket].append(took)
+    for _, at, job_id, outcome, bucket, took, is_counted in found:
+        if is_counted:
+            seconds[hour_of(at), job_id, outcome, bucket].append(took)
     return [
         HourRow(hour, HourCount(job_id, Outcome(outcome.lower()), bucket, len(took), sum(took)))
         for (hour, job_id, outcome, bucket), took in seconds.items()

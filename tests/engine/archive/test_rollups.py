@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from support.factories import add_worker, depose_and_take, run_in_state, take_lead
+from support.factories import (
+    add_worker,
+    depose_and_take,
+    end_by_shutdown,
+    run_in_state,
+    take_lead,
+)
 from support.moving_clock import NOON, MovingClock
 from support.threads import at_once
 from tsuzuki.engine.archive.rollups import HourlyRollups
@@ -103,6 +109,29 @@ def test_counts_are_kept_for_400_days(database: Database, term: Term, clock: Mov
     clock.advance(2 * 3600)
     tick_all(database, term)
     assert [outcome for _, outcome in stored(database)] == [SUCCEEDED]
+
+
+def test_an_end_by_a_shutdown_is_not_counted_on_time_or_late(
+    database: Database, term: Term, clock: MovingClock
+) -> None:
+    def end_one_of_each() -> None:
+        ended(database, term, FAILED, 1)
+        end_by_shutdown(database, run_in_state(database, RunState.RUNNING, term).id)
+
+    end_one_of_each()
+    with database.read() as connection:
+        open_hour = rollups.ended_between(connection, NOON, NOON + HOUR)
+    assert [(count.outcome, count.runs) for count in open_hour] == [(FAILED, 1)]
+    clock.advance(2 * 3600)
+    tick_all(database, term)
+    assert stored(database) == {(NOON, FAILED): 1}
+    clock.step(-2 * 3600)
+    end_one_of_each()
+    clock.step(2 * 3600)
+    tick_all(database, term)
+    assert stored(database) == {(NOON, FAILED): 2}
+    with database.read() as connection:
+        assert not rollups.has_late_ends(connection)
 
 
 # --- ends that are stored late --------------------------------------------------------------------

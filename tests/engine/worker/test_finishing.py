@@ -57,6 +57,15 @@ def test_each_outcome_is_one_end(fixture: WorkerFixture) -> None:
     assert fixture.worker.tick(poll=False) == WorkerStep()
 
 
+def test_an_end_by_a_shutdown_counts_in_no_metric(fixture: WorkerFixture) -> None:
+    first, second = fixture.start(2)
+    first.end(Stopped(cause=StopCause.SHUTDOWN))
+    second.end(Succeeded())
+    step = fixture.worker.tick()
+    assert len(step.ended) == 2
+    assert [(state, count) for (_, state), count in step.ends.items()] == [(RunState.SUCCEEDED, 1)]
+
+
 def test_a_run_that_is_not_ours_any_more_is_not_ended_by_us(fixture: WorkerFixture) -> None:
     (execution,) = fixture.start()
     execution.end(Stopped(cause=StopCause.FENCED))

@@ -8,7 +8,7 @@ from tsuzuki.engine.local_start import NOT_REFILLED, Refilled
 from tsuzuki.engine.outcome import StopCause
 from tsuzuki.engine.task import Task
 from tsuzuki.engine.worker.output_buffer import BufferedOutput
-from tsuzuki.model.states import RunState
+from tsuzuki.model.states import NOT_COUNTED_REASONS, RunState
 from tsuzuki.store.runs.moves import RunEnd
 
 
@@ -42,12 +42,17 @@ class WorkerStep:
 
     @cached_property
     def ends(self) -> Counter[tuple[str, RunState]]:
-        """How many runs of which job ended how. Most succeed; those are counted by name alone."""
+        """How many runs of which job ended how, without those that a shutdown of the worker ended: they are repeated.
+        Most succeed; those are counted by name alone."""
         good = [task.spec.name for task, end in self.ended if end.state is RunState.SUCCEEDED]
         ends = Counter({(job, RunState.SUCCEEDED): n for job, n in Counter(good).items()})
         if len(good) < len(self.ended):
             bad = [one for one in self.ended if one[1].state is not RunState.SUCCEEDED]
-            ends.update((task.spec.name, end.state) for task, end in bad)
+            ends.update(
+                (task.spec.name, end.state)
+                for task, end in bad
+                if end.reason not in NOT_COUNTED_REASONS
+            )
         return ends
 
     @property

@@ -5,10 +5,21 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Connection, Integer, Select, bindparam, func, select, true
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Integer,
+    Select,
+    bindparam,
+    func,
+    literal_column,
+    or_,
+    select,
+    true,
+)
 from sqlalchemy.engine import Dialect
 
-from tsuzuki.model.states import Outcome, Reason, RunState, Trigger, outcome_of
+from tsuzuki.model.states import NOT_COUNTED_REASONS, Outcome, Reason, RunState, Trigger, outcome_of
 from tsuzuki.store.schema.tables import job_runs
 from tsuzuki.store.sql.batch import Columns, unpack
 from tsuzuki.store.sql.dialect import is_sqlite
@@ -58,7 +69,8 @@ _JOBS: Columns = {"job_id": BigInteger()}
 def newest_ended(
     connection: Connection, job_ids: Sequence[int], *, limit: int
 ) -> dict[int, list[RecentRun]]:
-    """The newest runs of each job that have ended, at most `limit` of each, oldest first."""
+    """The newest runs of each job that have ended, at most `limit` of each, oldest first; without those that a shutdown
+    ended, because they are repeated."""
     rows = execute_batch(
         connection, _newest, _JOBS, [(job_id,) for job_id in job_ids], {"limit": limit}
     )
@@ -84,7 +96,16 @@ def _newest(dialect: Dialect, varying: tuple[str, ...]) -> Select[Any]:
     inner = job_runs.alias("newest")
     newest = (
         select(*(inner.c[name] for name in _NAMES))
-        .where(inner.c.job_definition_id == jobs.c.job_id, inner.c.finished_at.is_not(None))
+        .where(
+            inner.c.job_definition_id == jobs.c.job_id,
+            inner.c.finished_at.is_not(None),
+            or_(
+                inner.c.reason.is_(None),
+                inner.c.reason.not_in(
+                    [literal_column(f"'{reason.value}'") for reason in sorted(NOT_COUNTED_REASONS)]
+                ),
+            ),
+        )
         .order_by(inner.c.id.desc())
         .limit(bindparam("limit", type_=Integer()))
     )
