@@ -22,7 +22,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from sqlalchemy import Connection, MetaData, Select, Text, column, inspect, select, table
+from sqlalchemy import (
+    CompoundSelect,
+    Connection,
+    MetaData,
+    Select,
+    Text,
+    column,
+    inspect,
+    literal,
+    select,
+    table,
+    union_all,
+)
 from sqlalchemy.exc import DBAPIError
 
 from tsuzuki.model.errors import SchemaMismatch
@@ -156,6 +168,25 @@ def _revision_query(version_table: str) -> Select[Any]:
     return select(column("version_num", Text())).select_from(table(version_table))
 
 
+def _revisions_of(connection: Connection, components: Sequence[Component]) -> dict[str, str]:
+    """By version table; one that is empty is missing."""
+    tables_of_versions = tuple(component.version_table for component in components)
+    if not tables_of_versions:
+        return {}
+    rows = execute(connection, _revisions_query(tables_of_versions)).all()
+    return dict(rows)
+
+
+@cache
+def _revisions_query(version_tables: tuple[str, ...]) -> CompoundSelect[Any]:
+    return union_all(
+        *(
+            select(literal(name, Text()), column("version_num", Text())).select_from(table(name))
+            for name in version_tables
+        )
+    )
+
+
 def upgrade(
     database: Database, components: Sequence[Component] = (ENGINE,), *, to: str = "head"
 ) -> list[Upgrade]:
@@ -189,7 +220,7 @@ def in_use(database: Database, components: Iterable[Component]) -> list[Componen
 
 
 class SchemaWatch:
-    """Whether the tables are still those this process works with. One row is read per component. `components` may
+    """Whether the tables are still those this process works with, in one query for all components. `components` may
     grow: the tables of a collector are created when it is first used."""
 
     def __init__(self, components: Callable[[], Iterable[Component]] = lambda: (ENGINE,)) -> None:
@@ -200,11 +231,16 @@ class SchemaWatch:
         """Raise `SchemaMismatch` if another version has changed the tables since, other than by adding to them.
         Returns the components that were expanded since the last check, with their revisions."""
         expanded: dict[str, str] = {}
-        for component in self._components():
+        components = list(self._components())
+        revisions = _revisions_of(connection, components)
+        for component in components:
             expected = self._expected.setdefault(component.name, component.newest())
-            query = _revision_query(component.version_table)
-            found = execute(connection, query).scalar_one_or_none()
-            if found != expected and is_compatible(connection, component, found):
+            found = revisions.get(component.version_table)
+            if (
+                found is not None
+                and found != expected
+                and is_compatible(connection, component, found)
+            ):
                 self._expected[component.name] = found
                 expanded[component.name] = found
             elif found != expected:
