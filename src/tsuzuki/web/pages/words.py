@@ -3,6 +3,7 @@
 from types import MappingProxyType
 from typing import NamedTuple
 
+from tsuzuki.model.access import Role
 from tsuzuki.model.bulk import BulkResult, BulkState, BulkVerb
 from tsuzuki.model.states import Actor, Outcome, Reason, RunState, Trigger
 from tsuzuki.services.explain import Cause
@@ -126,6 +127,20 @@ BULK_RESULTS = MappingProxyType(
     }
 )
 
+ROLES = MappingProxyType(
+    {
+        Role.VIEWER: message("viewing jobs, runs and collections"),
+        Role.OPERATOR: message(
+            "viewer permissions, plus starting, canceling and retrying runs, and viewing code, settings and the "
+            "audit log"
+        ),
+        Role.ADMIN: message(
+            "operator permissions, plus editing jobs and settings, and managing users"
+        ),
+    }
+)
+"""What each role permits."""
+
 REFUSALS = MappingProxyType(
     {
         400: message("Invalid request"),
@@ -159,4 +174,5 @@ WORDS = {
     "bulk_states": BULK_STATES,
     "bulk_verbs": BULK_VERBS,
     "bulk_results": BULK_RESULTS,
+    "roles": ROLES,
 }

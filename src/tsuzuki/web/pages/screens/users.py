@@ -21,13 +21,6 @@ from tsuzuki.web.pages.words import Word
 
 screen = Screen()
 
-ROLES = {
-    Role.VIEWER: message("can view jobs, runs and collections"),
-    Role.OPERATOR: message(
-        "can also start, cancel and retry runs, and view code, settings and the audit log"
-    ),
-    Role.ADMIN: message("can also edit jobs and settings, and manage users"),
-}
 ENABLED = Word(message("Enabled"), "succeeded", "good")
 DISABLED = Word(message("Disabled"), "canceled", "quiet")
 Password = Annotated[str, Field(max_length=PASSWORD_LENGTH_MAX)]
@@ -51,9 +44,6 @@ class UsersView(Model):
     def state(self, user: UserOut) -> Word:
         return ENABLED if user.disabled_at is None else DISABLED
 
-    def roles(self) -> dict[Role, str]:
-        return ROLES
-
 
 class UserPage(Model):
     """`is_self`: the viewer is this user, and changes the password with the current one."""
@@ -66,9 +56,6 @@ class UserPage(Model):
     @property
     def state(self) -> Word:
         return ENABLED if self.user.disabled_at is None else DISABLED
-
-    def roles(self) -> dict[Role, str]:
-        return ROLES
 
 
 class RoleForm(BaseModel):
