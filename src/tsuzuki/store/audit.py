@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from sqlalchemy import ColumnElement, Connection, Insert, func, insert, select
 from sqlalchemy.engine import Dialect
@@ -80,18 +80,24 @@ def _record(dialect: Dialect, varying: tuple[str, ...]) -> Insert:
     return insert(audit_log).from_select([*_COLUMNS, "at"], recorded)
 
 
+class AuditFilter(TypedDict, total=False):
+    """Which changes are asked for. What is missing or None does not matter."""
+
+    object_type: str | None
+    object_id: str | None
+    actor: str | None
+    since: datetime | None
+
+
 def find(
     connection: Connection,
     *,
-    object_type: str | None = None,
-    object_id: str | None = None,
-    actor: str | None = None,
-    since: datetime | None = None,
     before_id: int | None = None,
     limit: int = 50,
+    **wanted: Unpack[AuditFilter],
 ) -> list[AuditEntry]:
     """Changes, newest first, each of a run with its job. `before_id` continues a page."""
-    statement = select(audit_log).where(*_conditions(object_type, object_id, actor, since))
+    statement = select(audit_log).where(*_conditions(wanted))
     if before_id is not None:
         statement = statement.where(audit_log.c.id < before_id)
     rows = connection.execute(statement.order_by(audit_log.c.id.desc()).limit(limit))
@@ -121,28 +127,18 @@ def _job_names(connection: Connection, run_ids: Sequence[str]) -> dict[str, str]
     return {str(run_id): name for run_id, name in rows}
 
 
-def count(
-    connection: Connection,
-    *,
-    object_type: str | None = None,
-    object_id: str | None = None,
-    actor: str | None = None,
-    since: datetime | None = None,
-    at_most: int,
-) -> int:
+def count(connection: Connection, *, at_most: int, **wanted: Unpack[AuditFilter]) -> int:
     """How many changes there are; the scan ends after `at_most`."""
-    wanted = _conditions(object_type, object_id, actor, since)
-    found = select(audit_log.c.id).where(*wanted).limit(at_most).subquery()
+    found = select(audit_log.c.id).where(*_conditions(wanted)).limit(at_most).subquery()
     return int(connection.execute(select(func.count()).select_from(found)).scalar_one())
 
 
-def _conditions(
-    object_type: str | None, object_id: str | None, actor: str | None, since: datetime | None
-) -> list[ColumnElement[bool]]:
-    wanted = {
-        audit_log.c.object_type: object_type,
-        audit_log.c.object_id: object_id,
-        audit_log.c.actor: actor,
+def _conditions(wanted: AuditFilter) -> list[ColumnElement[bool]]:
+    since = wanted.get("since")
+    equal = {
+        audit_log.c.object_type: wanted.get("object_type"),
+        audit_log.c.object_id: wanted.get("object_id"),
+        audit_log.c.actor: wanted.get("actor"),
     }
-    found = [column == value for column, value in wanted.items() if value is not None]
+    found = [column == value for column, value in equal.items() if value is not None]
     return found if since is None else [*found, audit_log.c.at >= since]
