@@ -35,7 +35,7 @@ class DeliveryReceived(Model):
     refuses=[401, 404, 409],
     status_code=202,
     responses={
-        200: {"model": DeliveryReceived, "description": "The same delivery had come before."},
+        200: {"model": DeliveryReceived, "description": "The same delivery had come before."}
     },
     openapi_extra={"requestBody": {"content": {"application/json": {"schema": {}}}}},
 )

@@ -72,9 +72,7 @@ def list_events(context: Context, query: Annotated[EventQuery, Query()]) -> Page
     right=Right.EVENTS_EMIT,
     refuses=[409],
     status_code=201,
-    responses={
-        200: {"model": EmittedEvent, "description": "The same event was emitted before."},
-    },
+    responses={200: {"model": EmittedEvent, "description": "The same event was emitted before."}},
 )
 def emit_event(context: Context, body: NewEvent, response: Response) -> EmittedEvent:
     """Emit an event; the jobs that wait for it will run. The same key, type and payload again emit nothing (200);

@@ -177,13 +177,7 @@ def is_wanted(view: JobView, query: JobQuery) -> bool:
 
 
 @router.post(
-    "/jobs",
-    right=Right.JOBS_WRITE,
-    refuses=[409],
-    status_code=201,
-    responses={
-        201: ETAG_HEADER,
-    },
+    "/jobs", right=Right.JOBS_WRITE, refuses=[409], status_code=201, responses={201: ETAG_HEADER}
 )
 def create_job(context: Context, body: NewJob, response: Response) -> JobOut:
     """Make a job that lives in the database only."""
@@ -203,14 +197,7 @@ def apply_file(context: Context, body: ApplyRequest | None = None) -> AppliedOut
     )
 
 
-@router.get(
-    "/jobs/{name}",
-    right=Right.JOBS_READ,
-    refuses=[404],
-    responses={
-        200: ETAG_HEADER,
-    },
-)
+@router.get("/jobs/{name}", right=Right.JOBS_READ, refuses=[404], responses={200: ETAG_HEADER})
 def get_job(context: Context, name: JobName, response: Response) -> JobOut:
     """One job, with its version as ETag."""
     return _answer(context, context.application.jobs.get(name), response)
@@ -220,9 +207,7 @@ def get_job(context: Context, name: JobName, response: Response) -> JobOut:
     "/jobs/{name}",
     right=Right.JOBS_WRITE,
     refuses=[404, 409, 412, 428],
-    responses={
-        200: ETAG_HEADER,
-    },
+    responses={200: ETAG_HEADER},
 )
 def edit_job(
     context: Context, name: JobName, body: JobEdit, response: Response, if_match: IfMatch = None
@@ -251,9 +236,7 @@ def _version(context: Context, name: str) -> int | None:
     "/jobs/{name}/enable",
     right=Right.JOBS_OPERATE,
     refuses=[404, 409],
-    responses={
-        200: ETAG_HEADER,
-    },
+    responses={200: ETAG_HEADER},
 )
 def enable_job(context: Context, name: JobName, response: Response) -> JobOut:
     """Switch a job on; what it missed is not made up for. A job of the file is changed in the file."""
@@ -264,9 +247,7 @@ def enable_job(context: Context, name: JobName, response: Response) -> JobOut:
     "/jobs/{name}/disable",
     right=Right.JOBS_OPERATE,
     refuses=[404, 409],
-    responses={
-        200: ETAG_HEADER,
-    },
+    responses={200: ETAG_HEADER},
 )
 def disable_job(context: Context, name: JobName, response: Response) -> JobOut:
     """Switch a job off; what is running goes on to its end. A job of the file is changed in the file."""

@@ -71,9 +71,7 @@ def run_logs(
     right=Right.RUNS_READ,
     refuses=[404],
     response_class=StreamingResponse,
-    responses={
-        200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
-    },
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 def run_logs_text(context: Context, run_id: RunId) -> StreamingResponse:
     """The whole log as text. Control characters are shown as escapes, so it does no harm to a terminal."""
@@ -98,9 +96,7 @@ def run_logs_text(context: Context, run_id: RunId) -> StreamingResponse:
     right=Right.RUNS_READ,
     refuses=[404, 429],
     response_class=StreamingResponse,
-    responses={
-        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
-    },
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
 )
 async def run_logs_stream(
     request: Request,

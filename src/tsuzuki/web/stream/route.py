@@ -29,9 +29,7 @@ NO_POSITION = "?"
     right=AUTHENTICATED,
     refuses=[404, 429],
     response_class=StreamingResponse,
-    responses={
-        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
-    },
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
 )
 async def stream(
     request: Request,

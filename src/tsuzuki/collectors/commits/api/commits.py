@@ -272,9 +272,7 @@ def collection_out(summary: Summary) -> CollectionOut:
     right=Right.COLLECTORS_OPERATE,
     refuses=[404],
     status_code=202,
-    responses={
-        202: LOCATION_HEADER,
-    },
+    responses={202: LOCATION_HEADER},
 )
 def start_collection(
     context: Context, response: Response, body: CollectCommitsRequest | None = None
@@ -301,9 +299,7 @@ def get_collection(context: Context, collection_id: CollectionId) -> CollectionD
     right=Right.COLLECTORS_OPERATE,
     refuses=[404],
     status_code=202,
-    responses={
-        202: LOCATION_HEADER,
-    },
+    responses={202: LOCATION_HEADER},
 )
 def retry_collection(
     context: Context, collection_id: CollectionId, response: Response
