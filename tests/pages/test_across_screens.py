@@ -91,7 +91,7 @@ def test_a_run_is_found_and_canceled_by_keyboard_alone(person: Visitor, site: Se
     run_id = new_run(site)
     page = person.open("/runs")
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     page.keyboard.press("Enter")
     page.keyboard.press("Control+k")
     page.keyboard.type(str(run_id))
