@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 use_memory()
 # The same examples in every run, so that a change is judged by what it changed; `make test-full` draws new ones.
-hypothesis.settings.register_profile("same", derandomize=True)
-hypothesis.settings.register_profile("new", derandomize=False, print_blob=True)
+# Without a deadline, which a busy machine would miss.
+hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("new", derandomize=False, deadline=None, print_blob=True)
 hypothesis.settings.load_profile("same")
 
 pytest_plugins = ["support.suite"]

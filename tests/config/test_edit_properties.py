@@ -16,7 +16,6 @@ from tsuzuki.config.edit import ConfigEditor
 CHANGES = st.sampled_from(sorted(VALUES)).flatmap(lambda key: st.tuples(st.just(key), VALUES[key]))
 
 relaxed = settings(
-    deadline=None,
     max_examples=50,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

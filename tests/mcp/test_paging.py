@@ -67,7 +67,7 @@ things_drawn = st.lists(st.tuples(texts, texts), max_size=120).map(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(things_drawn, st.integers(200, 12_000), st.none() | st.integers(1, 40))
 def test_no_answer_is_over_its_budget_and_the_walk_shows_everything_once(
     things: list[Thing], budget: int, size: int | None
@@ -84,7 +84,7 @@ def test_no_answer_is_over_its_budget_and_the_walk_shows_everything_once(
         assert tokens(compact_json(one.structured)) <= budget
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(texts, st.integers(3, 500))
 def test_a_clipped_text_fits_and_is_a_start_of_it(text: str, room: int) -> None:
     short = clipped(text, room)

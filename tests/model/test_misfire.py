@@ -173,7 +173,7 @@ nights = st.sampled_from(
 spans = st.timedeltas(timedelta(0), 6 * HOUR)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     schedule=st.sampled_from(SCHEDULES),
     misfire=st.sampled_from(Misfire),

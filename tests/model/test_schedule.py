@@ -157,7 +157,7 @@ keys = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(junk | st.dictionaries(keys, junk, max_size=3))
 def test_whatever_is_written_is_a_schedule_or_a_schedule_error(written: object) -> None:
     try:

@@ -52,7 +52,7 @@ schedules: st.SearchStrategy[Schedule] = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(schedules, zones)
 def test_the_mapping_survives_json_and_means_the_same_schedule(
     schedule: Schedule, default_timezone: str
@@ -61,7 +61,7 @@ def test_the_mapping_survives_json_and_means_the_same_schedule(
     assert parse_schedule(stored, default_timezone=default_timezone) == schedule
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(intervals, instants, instants)
 def test_every_ticks_at_the_anchor_and_whole_intervals_from_it(
     interval: timedelta, anchor: datetime, asked: datetime
@@ -74,7 +74,7 @@ def test_every_ticks_at_the_anchor_and_whole_intervals_from_it(
     assert schedule.next_after(tick) == tick + interval
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(schedules, instants)
 def test_ticks_only_ever_go_forward(schedule: Schedule, asked: datetime) -> None:
     ticks = [asked, *upcoming(schedule, asked, 5)]

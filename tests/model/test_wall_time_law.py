@@ -31,7 +31,7 @@ STRANGE_ZONES = [
 ]
 AROUND = timedelta(hours=30)
 
-LAW = settings(deadline=None, max_examples=80)
+LAW = settings(max_examples=80)
 
 zones = st.sampled_from(STRANGE_ZONES) | st.sampled_from(ZONES)
 minutes = st.integers(0, 59)

@@ -90,7 +90,6 @@ checks.positive_data_acceptance.enabled = false  # {reason}
 )
 SCHEMA = schemathesis.openapi.from_path(str(DOCUMENT), config=schemathesis.Config.from_str(CONFIG))
 BUDGET = settings(
-    deadline=None,
     database=None,
     derandomize=True,
     phases=[Phase.generate],

@@ -34,7 +34,7 @@ def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.lists(st.text(min_size=1, max_size=150), min_size=1, max_size=3),
     st.sampled_from(["applied", "not applied", "removed from the file"]),

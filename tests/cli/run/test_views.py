@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -39,7 +39,6 @@ def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=200), min_size=1, max_size=4))
 def test_each_run_has_one_line_of_eighty_characters(names: list[str]) -> None:
     found = [

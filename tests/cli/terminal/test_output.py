@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -55,7 +55,6 @@ def test_a_piped_table_is_aligned_and_wide_characters_count_two(
     ]
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.text(), st.text()), min_size=1, max_size=5))
 def test_any_text_is_aligned_and_stays_on_its_line(pairs: list[tuple[str, str]]) -> None:
     rows = [{"first": first, "mark": "|", "rest": rest} for first, rest in pairs]

@@ -10,7 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.terminal.terminal_effects import acts_on_a_terminal
@@ -67,7 +67,6 @@ def unescaped(text: str) -> str:
     return re.sub(r"\\(\\|n|r|t|x[0-9a-f]{2}|u[0-9a-f]{4})", character, text)
 
 
-@settings(deadline=None)
 @given(ANY_TEXT)
 def test_nothing_in_a_neutralised_text_acts_on_a_terminal(text: str) -> None:
     harmless = neutralise(text)
@@ -75,7 +74,6 @@ def test_nothing_in_a_neutralised_text_acts_on_a_terminal(text: str) -> None:
     assert neutralise(harmless) == harmless
 
 
-@settings(deadline=None)
 @given(ANY_TEXT)
 def test_a_plain_field_is_harmless_and_can_be_read_back(text: str) -> None:
     escaped = escape_field(text)
@@ -83,7 +81,6 @@ def test_a_plain_field_is_harmless_and_can_be_read_back(text: str) -> None:
     assert unescaped(escaped) == text
 
 
-@settings(deadline=None)
 @given(ANY_TEXT, st.booleans())
 def test_json_is_harmless_and_can_be_read_back(text: str, ascii_only: bool) -> None:
     document = json_text({"value": text}, ascii_only=ascii_only)

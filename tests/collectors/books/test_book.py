@@ -74,7 +74,7 @@ def test_what_cannot_be_kept_is_replaced_and_what_is_too_long_is_cut() -> None:
     )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(KEYS, JSON))
 def test_nothing_a_source_says_about_a_book_breaks_it(about: dict[str, Any]) -> None:
     book = book_of({"id": "v1", "volumeInfo": about})

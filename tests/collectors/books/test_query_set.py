@@ -43,7 +43,7 @@ def test_the_vectors_are_what_their_script_computes() -> None:
     assert json.loads(done.stdout) == VECTORS
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(
     st.lists(
         st.lists(

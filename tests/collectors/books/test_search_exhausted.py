@@ -191,9 +191,7 @@ def check(books_fixture: BooksFixture, source: ScriptedSource) -> None:
         assert source.last_was_good_and_empty
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(script=st.lists(STEPS, max_size=12))
 def test_only_a_good_empty_answer_exhausts_and_what_was_served_is_stored(
     story_books: BooksFixture, script: list[Good | Bad]

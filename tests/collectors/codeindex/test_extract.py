@@ -131,7 +131,7 @@ PIECES = [
 FRAGMENTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(source=FRAGMENTS, language=st.sampled_from(["python", "javascript", "cpp", "ruby", "css"]))
 def test_each_place_is_where_the_name_stands(source: str, language: str) -> None:
     found = extract(language, source.encode(), seconds_max=5)
@@ -142,7 +142,7 @@ def test_each_place_is_where_the_name_stands(source: str, language: str) -> None
         assert 1 <= definition.line <= definition.end_line <= len(lines)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(source=st.binary(max_size=300))
 def test_any_bytes_become_text_with_the_same_lines(source: bytes) -> None:
     try:

@@ -20,7 +20,6 @@ JSON = st.recursive(
 
 
 @settings(
-    deadline=None,
     max_examples=50,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -5,7 +5,7 @@ import textwrap
 import time
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from config.yaml.parsing import assert_refused, document, refused, where
@@ -148,7 +148,6 @@ def assert_json_or_refused(content: bytes) -> None:
         assert_refused_in_words(error)
 
 
-@settings(deadline=None)
 @example(b"a: [1")
 @example(b"a: 1")
 @given(st.lists(st.sampled_from(PIECES), max_size=16).map(lambda pieces: "".join(pieces).encode()))
@@ -156,7 +155,6 @@ def test_any_text_is_either_json_or_refused_in_words(content: bytes) -> None:
     assert_json_or_refused(content)
 
 
-@settings(deadline=None)
 @example(b"a: \xe9")
 @example(b"\xff\xfea")
 @example(b"a: \x00")

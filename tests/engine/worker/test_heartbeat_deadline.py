@@ -58,7 +58,7 @@ def safe_settings(draw: st.DrawFn) -> EngineSettings:
 
 
 @given(chosen=safe_settings(), phase=st.floats(0, 1))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_worker_out_of_reach_stops_before_the_leader_can_take_its_runs(
     chosen: EngineSettings, phase: float
 ) -> None:
@@ -83,7 +83,7 @@ def test_a_worker_out_of_reach_stops_before_the_leader_can_take_its_runs(
 
 
 @given(chosen=safe_settings())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_settings_that_would_let_the_leader_judge_first_are_refused(
     chosen: EngineSettings,
 ) -> None:

@@ -426,7 +426,6 @@ def test_the_store_and_a_model_of_it_live_the_same_lives(
             settings=settings(
                 max_examples=EXAMPLES[database.engine.dialect.name],
                 stateful_step_count=STEPS,
-                deadline=None,
                 database=None,
                 derandomize=True,  # the same lives every time: what they reach is part of the test
                 suppress_health_check=list(HealthCheck),

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy.exc import StatementError
 
@@ -17,7 +17,6 @@ moments = st.datetimes(timezones=st.timezones() | st.just(UTC)).filter(
 )
 
 
-@settings(deadline=None)
 @given(moments, moments)
 def test_the_order_of_the_texts_is_the_order_of_the_times(one: datetime, two: datetime) -> None:
     one, two = one.astimezone(UTC), two.astimezone(UTC)

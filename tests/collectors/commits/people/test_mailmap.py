@@ -54,9 +54,7 @@ def as_we_map(content: str) -> list[str]:
     ]
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=st.lists(_line, max_size=8))
 def test_every_author_is_mapped_as_git_maps_it(repository: Path, lines: list[str]) -> None:
     content = "\n".join(lines)

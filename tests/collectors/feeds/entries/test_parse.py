@@ -388,7 +388,7 @@ URL_OF_GOOD = "https://a.example/good"
 TEXT = st.text(st.characters(exclude_characters="<&"), max_size=30)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(TEXT, st.binary(max_size=40)), min_size=1, max_size=4))
 def test_any_bytes_in_an_entry_leave_the_others(bad: Iterable[tuple[str, bytes]]) -> None:
     """Bytes without markup: a `<` may rightly open what hides the rest."""

@@ -160,7 +160,7 @@ TEMPLATES = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     title=TEXTS,
     summary=TEXTS.map(lambda text: f"s {text}"),
@@ -203,7 +203,6 @@ def test_no_post_is_longer_than_the_server_allows_and_the_link_stays_whole(
 
 
 @given(text=TEXTS, room=st.integers(0, 200))
-@settings(deadline=None)
 def test_a_cut_is_between_characters_and_fits(text: str, room: int) -> None:
     cut = shorten(text, room)
     assert status_length(cut) <= max(room, 0) or "://" in cut
