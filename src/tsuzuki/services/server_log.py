@@ -16,9 +16,9 @@ class _Forwarding(logging.Handler):
         )
 
 
-def capture_server_log(name: str = "uvicorn") -> None:
+def capture_server_log() -> None:
     """From now on what the HTTP server logs is part of our log; its routine lines are for debugging."""
-    logger = logging.getLogger(name)
+    logger = logging.getLogger("uvicorn")
     logger.handlers = [_Forwarding()]
     logger.propagate = False
     logger.setLevel(logging.WARNING)

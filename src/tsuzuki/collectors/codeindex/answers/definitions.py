@@ -5,7 +5,7 @@ taken, and none of the stored ones. `changed` are the files that are known to di
 looked at, so a definition written a moment ago is found too.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from tsuzuki.collectors.codeindex.answers.freshness import FreshFile, FreshFiles
 from tsuzuki.collectors.codeindex.queries import lookups
@@ -13,18 +13,13 @@ from tsuzuki.collectors.codeindex.queries.lookups import Symbol
 
 
 def definitions_of(
-    files: FreshFiles,
-    names: Iterable[str],
-    *,
-    changed: Iterable[str] = (),
-    path_filter: Callable[[str], bool] = lambda _path: True,
+    files: FreshFiles, names: Iterable[str], *, changed: Iterable[str] = ()
 ) -> list[Symbol]:
     """Every definition that has exactly one of these names, by path and line."""
     wanted = {*names}
     found = {
         symbol
         for file in files_that_define(files, wanted, changed=changed)
-        if path_filter(file.path)
         for symbol in file.symbols
         if symbol.name in wanted
     }

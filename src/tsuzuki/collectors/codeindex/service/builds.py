@@ -86,7 +86,6 @@ class Builds:
         *,
         clock: Clock | None = None,
         environ: Mapping[str, str] = os.environ,
-        limits: ParseLimits | None = None,
         lsp_limits: LspLimits | None = None,
         workers: int | None = None,
         chance: random.Random | None = None,
@@ -95,7 +94,7 @@ class Builds:
         self._environ = environ
         self.folder = index_folder(environ)
         self._settings = BuildSettings(
-            limits=limits or ParseLimits(),
+            limits=ParseLimits(),
             workers=workers,
             lsp_limits=lsp_limits or LspLimits(),
         )

@@ -59,8 +59,8 @@ def huge_pdf(length: int | None = HUGE_BYTES) -> Stream:
     return huge(PDF_HEAD, PATH_OPERATORS, length)
 
 
-def gzip_bomb(unpacked_bytes: int = HUGE_BYTES, *, head: bytes = FEED_HEAD) -> Stream:
-    """To be sent with `Content-Encoding: gzip`: `head`, then spaces. A thousandth of it is sent."""
+def gzip_bomb(unpacked_bytes: int = HUGE_BYTES) -> Stream:
+    """To be sent with `Content-Encoding: gzip`: the start of a feed, then spaces. A thousandth of it is sent."""
 
     def chunks() -> Iterator[bytes]:
         checksum = 0
@@ -70,7 +70,7 @@ def gzip_bomb(unpacked_bytes: int = HUGE_BYTES, *, head: bytes = FEED_HEAD) -> S
             checksum = zlib.crc32(data, checksum)
 
         yield GZIP_HEAD
-        yield from _deflated(head, b" ", unpacked_bytes, counted)
+        yield from _deflated(FEED_HEAD, b" ", unpacked_bytes, counted)
         yield struct.pack("<LL", checksum, unpacked_bytes & 0xFFFFFFFF)
 
     return Stream(chunks=chunks)

@@ -36,14 +36,14 @@ def pdf(text: str, *, title: str = "") -> bytes:
     return _file(_objects(text, title), info=4)
 
 
-def encrypted_pdf(text: str = "Not for you.") -> bytes:
+def encrypted_pdf() -> bytes:
     """One that asks for a password that no one has."""
-    return _file(_objects(text, ""), info=4, encryption=ENCRYPTION)
+    return _file(_objects("Not for you.", ""), info=4, encryption=ENCRYPTION)
 
 
-def broken_pdf(text: str = "Cut off.") -> bytes:
+def broken_pdf() -> bytes:
     """The first half of one: the table of its objects is lost."""
-    whole = pdf(text)
+    whole = pdf("Cut off.")
     return whole[: len(whole) // 2]
 
 

@@ -163,14 +163,14 @@ class FeedSite:
                 self.add_redirect(old, moved.path, status=status)
             return moved
 
-    def remove_article(self, article: Article | str, *, status: int = 410) -> None:
-        """Take the article out of every feed; its page answers with this status."""
+    def remove_article(self, article: Article | str) -> None:
+        """Take the article out of every feed; its page is gone."""
         with self._lock:
             kept = self._articles[_name(article)]
             for listing in self._feeds.values():
                 if kept.article.name in listing.names:
                     self.unlist_article(listing.feed, kept.article)
-            page = replace(kept.article.page, delivery=FeedDelivery(status=status))
+            page = replace(kept.article.page, delivery=FeedDelivery(status=410))
             self.edit_article(kept.article, page=page)
 
     def add_file(self, file: File) -> File:
