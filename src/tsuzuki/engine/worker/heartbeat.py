@@ -17,7 +17,7 @@ from operator import attrgetter
 
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import Unreachable
-from tsuzuki.model.settings import EngineSettings
+from tsuzuki.model.settings import SETTINGS, EngineSettings
 from tsuzuki.model.worker import WorkerState
 from tsuzuki.store import workers
 from tsuzuki.store.runs import ownership
@@ -45,6 +45,8 @@ class HeartbeatResult(StrEnum):
     LOST = "lost"
     """The deadline has passed, or we are registered no more: everything we run must stop now."""
 
+
+TTL_MIN_SECONDS = SETTINGS["worker_ttl_seconds"].minimum
 
 _AFTER_HEARTBEAT = attrgetter("executions_end_after_seconds")
 _AFTER_READING = attrgetter("executions_end_after_reading_seconds")
@@ -111,6 +113,11 @@ class Heartbeat:
         self._checks_hung = self._checks_hung + 1 if hangs else 0
         allowed = min(settings.continuation_seconds for settings in self._judged_by)
         return self._checks_hung * check_seconds >= allowed
+
+    def seconds_to_next_check(self, check_seconds: float) -> float:
+        """How long to wait before `looks_hung` is called again: nothing can hang for too long before the deadline, and
+        no deadline that is set meanwhile is nearer than the shortest TTL."""
+        return max(check_seconds, min(self._seconds_left(), TTL_MIN_SECONDS))
 
     def _tick(self) -> HeartbeatResult:
         sent_at, settings = self._clock.monotonic(), self._settings()

@@ -31,7 +31,7 @@ FLUSH_SECONDS = 0.2
 again whose row was locked."""
 
 WATCH_SECONDS = 0.1
-"""How often to check whether the heartbeat hangs."""
+"""How often to check whether the heartbeat hangs, once its deadline has passed."""
 
 LISTENING_FACTOR = 5.0
 """A worker that is woken by wake-ups polls this many times less often."""
@@ -163,7 +163,7 @@ class WorkerSteps:
         is_ours = not (self._is_detached or self.drained.is_set())
         if is_ours and self._heartbeat.looks_hung(WATCH_SECONDS):
             self._on_detached(worker_id)
-        return WATCH_SECONDS
+        return self._heartbeat.seconds_to_next_check(WATCH_SECONDS)
 
     def read_silence_step(self) -> float:
         """A heartbeat that waits for the write lock of an SQLite file is not silence."""
