@@ -1,6 +1,6 @@
 """A look at the files of other processes records deaths in the database, once and only with proof."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -9,7 +9,12 @@ import pytest
 
 from support.factories import WORKER, take_lead
 from support.statement_recorder import recorded
-from tsuzuki.engine.death_watch import LOOK_SECONDS, SOON_SECONDS, DeathWatch
+from tsuzuki.engine.death_watch import (
+    LOOK_SECONDS,
+    LOOK_SECONDS_PER_FILE,
+    SOON_SECONDS,
+    DeathWatch,
+)
 from tsuzuki.model.worker import DetachReason, WorkerState
 from tsuzuki.store import leadership, workers
 from tsuzuki.store.sql.database import Database
@@ -37,21 +42,28 @@ class StubFile:
 @dataclass
 class StubFiles:
     files: list[StubFile]
-    closed: list[bool] = field(default_factory=list)
-    """Whether a file is closed during each wait."""
+    closed: list[set[str]] = field(default_factory=list)
+    """The files that are closed during each wait."""
     waits: list[float] = field(default_factory=list)
+    looks: list[Collection[str] | None] = field(default_factory=list)
+    """At which files."""
     is_ending: bool = False
 
     def lock(self, name: str) -> None:
         raise NotImplementedError
 
     @contextmanager
-    def look(self) -> Iterator[Sequence[StubFile]]:
-        yield [file for file in self.files if not file.is_removed]
+    def look(self, names: Collection[str] | None = None) -> Iterator[Sequence[StubFile]]:
+        self.looks.append(names)
+        yield [
+            file
+            for file in self.files
+            if not file.is_removed and (names is None or file.name in names)
+        ]
 
-    def wait(self, seconds: float) -> bool:
+    def wait(self, seconds: float) -> Collection[str]:
         self.waits.append(seconds)
-        return self.closed.pop(0) if self.closed else False
+        return self.closed.pop(0) if self.closed else ()
 
     def wake(self) -> None:
         self.is_ending = True
@@ -60,10 +72,10 @@ class StubFiles:
         raise NotImplementedError
 
 
-def a_watch(database: Database, *files: StubFile, closed: Sequence[bool] = ()) -> DeathWatch:
+def a_watch(database: Database, *files: StubFile) -> DeathWatch:
     return DeathWatch(
         database=database,
-        files=StubFiles([*files], [*closed]),
+        files=StubFiles([*files]),
         jitter=Random(1),
         on_call=lambda: None,
     )
@@ -163,7 +175,7 @@ def test_a_file_stays_if_its_death_could_not_be_recorded(
 
 def test_after_a_file_was_closed_it_looks_again_soon_and_then_seldom(database: Database) -> None:
     calls: list[None] = []
-    files = StubFiles([], [False, True])
+    files = StubFiles([], [set(), {DEAD}])
     watch = DeathWatch(
         database=database, files=files, jitter=Random(1), on_call=lambda: calls.append(None)
     )
@@ -174,3 +186,11 @@ def test_after_a_file_was_closed_it_looks_again_soon_and_then_seldom(database: D
     assert all(wait >= LOOK_SECONDS * 0.8 for wait in seldom)
     assert files.waits[2:-1] == others
     assert len(calls) == len(SOON_SECONDS)
+    assert [names and set(names) for names in files.looks] == [None, None, *[{DEAD}] * 3]
+
+
+def test_the_larger_the_fleet_the_less_often_each_process_looks(database: Database) -> None:
+    files = StubFiles([StubFile(f"host-{n}", is_out=False, is_free=False) for n in range(200)])
+    watch = DeathWatch(database=database, files=files, jitter=Random(1), on_call=lambda: None)
+    watch.step()
+    assert files.waits[0] >= LOOK_SECONDS_PER_FILE * 200 * 0.8

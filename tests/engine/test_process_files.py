@@ -92,7 +92,7 @@ def test_a_process_that_is_killed_is_proved_dead_and_its_end_is_noticed(
     until_ready(other)
     assert evidence(files) == {"other": (False, False)}
     other.kill()
-    assert files.wait(WAIT_SECONDS)
+    assert files.wait(WAIT_SECONDS) == {"other"}
     eventually(lambda: evidence(files) == {"other": (True, True)}, what="proof of its end")
 
 
@@ -122,7 +122,7 @@ def test_what_a_dead_process_has_started_keeps_its_lock(
     other.wait()
     assert evidence(files) == {"other": (True, False)}
     os.kill(child, signal.SIGKILL)
-    assert files.wait(WAIT_SECONDS)
+    assert files.wait(WAIT_SECONDS) == {"other"}
     eventually(lambda: evidence(files) == {"other": (True, True)}, what="proof of its end")
 
 
@@ -131,6 +131,7 @@ def test_a_process_that_leaves_removes_its_file(files: MachineProcessFiles, star
     until_ready(other)
     other.communicate("")
     assert evidence(files) == {}
+    assert not files.wait(0)
 
 
 def as_if_from(folder: Path, *, machine: str | None = None, started: int | None = None) -> None:
@@ -187,6 +188,16 @@ def test_only_one_process_looks_at_a_time(files: MachineProcessFiles, folder: Pa
     with others.look() as theirs:
         assert [file.name for file in theirs] == ["ours"]
     others.close()
+
+
+def test_a_look_at_some_files_leaves_out_the_others(
+    files: MachineProcessFiles, folder: Path
+) -> None:
+    as_if_from(folder)
+    with files.look(["other", "ours", "none"]) as some:
+        assert [file.name for file in some] == ["other", "none"]
+    with files.look([]) as some:
+        assert list(some) == []
 
 
 def test_a_folder_that_others_may_write_to_is_not_used(folder: Path) -> None:

@@ -3,7 +3,7 @@ lock at the same time: that takes two independent mistakes.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -20,14 +20,12 @@ class SimulatedProcessFile:
         self._node = node
 
     def is_out_of_process_table(self) -> bool:
-        world = self._node.world
-        if not self._node.is_dead and self._node.looks_dead:
-            world.coverage["a live process was missing in the process table"] += 1
-            return True
-        return self._node.is_dead
+        return self._node.is_dead or self._node.looks_dead
 
     def is_unlocked(self) -> bool:
         world = self._node.world
+        if self._node.looks_dead and not self._node.is_dead:
+            world.coverage["a live process was missing in the process table"] += 1
         if self._node.has_lost_lock and not self._node.is_dead:
             world.coverage["a live process had lost its lock"] += 1
             return True
@@ -60,22 +58,24 @@ class SimulatedProcessFiles:
         self._world.process_files[name] = self._node
 
     @contextmanager
-    def look(self) -> Iterator[Sequence[SimulatedProcessFile]]:
+    def look(
+        self, names: Collection[str] | None = None
+    ) -> Iterator[Sequence[SimulatedProcessFile]]:
         machine = self._node.machine
         if machine in self._world.machines_looked_at:
             yield ()
             return
         self._world.machines_looked_at.add(machine)
         try:
-            yield self._others()
+            yield [file for file in self._others() if names is None or file.name in names]
         finally:
             self._world.machines_looked_at.discard(machine)
 
-    def wait(self, seconds: float) -> bool:
+    def wait(self, seconds: float) -> Collection[str]:
         self._node.clock.wait(self._ending, min(seconds, LOOK_SECONDS))
         before = self._unlocked
         self._unlocked = frozenset(file.name for file in self._others() if file.is_unlocked())
-        return not self._unlocked <= before
+        return self._unlocked - before
 
     def wake(self) -> None:
         self._ending.set()

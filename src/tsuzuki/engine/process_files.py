@@ -13,7 +13,7 @@ import json
 import os
 import secrets
 import select
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -58,11 +58,13 @@ class ProcessFiles(Protocol):
     def lock(self, name: str) -> None:
         """Create the file of our own process and hold its lock until we end."""
 
-    def look(self) -> AbstractContextManager[Sequence[ProcessFile]]:
-        """The files of others; none while another process looks."""
+    def look(
+        self, names: Collection[str] | None = None
+    ) -> AbstractContextManager[Sequence[ProcessFile]]:
+        """The files of others, or those of these names; none while another process looks."""
 
-    def wait(self, seconds: float) -> bool:
-        """Wait until a file may have been unlocked, at most that long; true if so."""
+    def wait(self, seconds: float) -> Collection[str]:
+        """Wait until files may have been unlocked, at most that long; their names."""
 
     def wake(self) -> None:
         """End every wait from now on: we are about to end."""
@@ -103,28 +105,33 @@ class MachineProcessFiles:
             self._watch = watch([self._folder], CLOSED_AFTER_WRITING)
 
     @contextmanager
-    def look(self) -> Iterator[Sequence["MachineProcessFile"]]:
+    def look(
+        self, names: Collection[str] | None = None
+    ) -> Iterator[Sequence["MachineProcessFile"]]:
         try:
             descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
             yield ()
             return
         try:
-            yield self._others() if _is_ours(descriptor) and _try_lock(descriptor) else ()
+            may_look = _is_ours(descriptor) and _try_lock(descriptor)
+            yield self._others(names) if may_look else ()
         finally:
             # A process that was forked meanwhile has the descriptor too, so closing it would not unlock.
             with suppress(OSError):
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
 
-    def wait(self, seconds: float) -> bool:
+    def wait(self, seconds: float) -> Collection[str]:
+        """A process that ends in order removes its file before it closes it, which calls for nothing."""
         arriving = select.poll()
         if self._woken is not None:
             arriving.register(self._woken, select.POLLIN)
         if self._watch is not None:
             arriving.register(self._watch.descriptor, select.POLLIN)
         arriving.poll(seconds * 1000)
-        return self._watch is not None and self._watch.wait(0)
+        closed = self._watch.names() if self._watch is not None else ()
+        return frozenset(name for name in closed if (self._folder / name).exists())
 
     def wake(self) -> None:
         if self._woken is not None:
@@ -162,9 +169,10 @@ class MachineProcessFiles:
             os.close(file)
         return descriptor
 
-    def _others(self) -> Sequence["MachineProcessFile"]:
+    def _others(self, names: Collection[str] | None) -> Sequence["MachineProcessFile"]:
         own = self._own.name if self._own else None
-        names = [path.name for path in self._folder.iterdir()]
+        if names is None:
+            names = [path.name for path in self._folder.iterdir()]
         return [
             MachineProcessFile(self._folder / name)
             for name in names

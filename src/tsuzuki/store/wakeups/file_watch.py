@@ -9,6 +9,7 @@ Optional: where there is no inotify, or no watch left, `watch` answers None and 
 import ctypes
 import os
 import select
+import struct
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,8 @@ CLOSED_AFTER_WRITING = 0x00000008
 _CLOSE_ON_EXEC = os.O_CLOEXEC
 _NON_BLOCKING = os.O_NONBLOCK
 _READ_BYTES = 64 * 1024
+_EVENT = struct.Struct("iIII")
+"""Watch, event, cookie and the length of the name that follows."""
 
 
 class FileWatch:
@@ -34,14 +37,23 @@ class FileWatch:
 
     def wait(self, seconds: float) -> bool:
         """Wait for an event, at most that long; true if there was one since the last call."""
-        if not self._poll.poll(seconds * 1000):
-            return False
+        return bool(self._poll.poll(seconds * 1000) and self._read())
+
+    def names(self) -> frozenset[str]:
+        """The files in watched folders that had an event since the last call."""
+        events, names = self._read(), set()
+        while events:
+            _, _, _, length = _EVENT.unpack_from(events)
+            end = _EVENT.size + length
+            names.add(os.fsdecode(events[_EVENT.size : end].rstrip(b"\0")))
+            events = events[end:]
+        return frozenset(names - {""})
+
+    def _read(self) -> bytes:
         try:
-            # The events themselves do not matter, only that there were some.
-            os.read(self.descriptor, _READ_BYTES)
+            return os.read(self.descriptor, _READ_BYTES)
         except BlockingIOError:
-            return False
-        return True
+            return b""
 
     def close(self) -> None:
         descriptor, self.descriptor = self.descriptor, -1
