@@ -1,6 +1,8 @@
 """Watching a run: it ends with the run, or says why the run does not start."""
 
+import json
 import os
+import re
 import signal
 from dataclasses import replace
 from typing import Any
@@ -59,17 +61,34 @@ def test_a_person_who_starts_a_run_is_told_what_comes_next(
     assert "Start one with: tsuzuki up" in workspace.ok("job", "run", "hello").err
 
 
-def test_a_retry_that_is_over_is_not_announced(workspace: Workspace) -> None:
+def test_a_watch_follows_the_retries(workspace: Workspace) -> None:
     workspace.ok("job", "disable", "hello")  # a tick of its own would take the number of the retry
     workspace.ok("job", "add", "flaky", "--max-retries", "1", "--", "false")
     workspace.ok("job", "run", "flaky")
     workspace.run("run-due")
-    first = workspace.run("run", "watch", "1")
-    assert "It will be tried again" in first.err
+    waiting = workspace.run("run", "watch", "1", "--timeout", "0.05")
+    assert waiting.code == 124
+    assert re.search(r"Run 1 .*FAILED.*\nRetrying at .* as run 2", waiting.err)
     workspace.ok("run", "cancel", "2")
-    first = workspace.run("run", "watch", "1")
-    assert "It was tried again: run 2 is CANCELED." in first.err
-    assert "will be tried" not in first.err
+    ended = workspace.run("run", "watch", "1", "--output", "json")
+    assert (ended.code, json.loads(ended.out)["id"]) == (1, 2)
+
+
+def test_the_exit_code_of_a_watch_is_that_of_the_last_attempt(workspace: Workspace) -> None:
+    second = "test -e done || { echo first; touch done; exit 1; }; echo the second"
+    workspace.ok("job", "add", "second", "--max-retries", "1", "--", "sh", "-c", second)
+    workspace.ok("job", "update", "second", "--set", "backoff={initial: 0.01, jitter: 0}")
+    workspace.ok("job", "disable", "hello")
+    workspace.ok("job", "run", "second")
+    workspace.run("run-due")
+    workspace.run("run-due")
+    watched = workspace.run("run", "watch", "1")
+    assert watched.code == 0, watched.err
+    assert (
+        watched.err.index("first\n")
+        < watched.err.index("as run 2")
+        < watched.err.index("the second\n")
+    )
 
 
 def test_a_run_without_progress_has_no_count_and_leaves_no_bar(

@@ -65,7 +65,12 @@ def _tell(invocation: Invocation, submission: "Submission") -> None:
     help="Not before so many seconds have passed; or a duration such as 10m.",
 )
 @click.option("--priority", type=click.IntRange(-1000, 1000), help="Instead of the job's own.")
-@click.option("--watch", "watching", is_flag=True, help="Watch it; the exit code is its result.")
+@click.option(
+    "--watch",
+    "watching",
+    is_flag=True,
+    help="Watch the run and its retries; the exit code is the result.",
+)
 @click.option(
     "--timeout",
     type=Seconds(),
@@ -110,7 +115,14 @@ def run(
             return
         run_id = submission.run_id
         with telling_that_it_goes_on(invocation, run_id):
-            ended = watch_run(invocation, application, run_id, timeout=timeout, with_log=True)
+            ended = watch_run(
+                invocation,
+                application,
+                run_id,
+                timeout=timeout,
+                with_log=True,
+                follows_retries=True,
+            )
         emit(invocation, _ended_row(ended), columns=ENDED)
         exit_with_result(ended)
 

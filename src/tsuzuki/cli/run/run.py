@@ -203,7 +203,9 @@ def watch(invocation: Invocation, run_id: int, timeout: float | None) -> None:
         open_application(invocation) as application,
         telling_that_it_goes_on(invocation, run_id),
     ):
-        ended = watch_run(invocation, application, run_id, timeout=timeout, with_log=True)
+        ended = watch_run(
+            invocation, application, run_id, timeout=timeout, with_log=True, follows_retries=True
+        )
     emit(invocation, row(ended, is_json=invocation.output.is_json), columns=COLUMNS)
     exit_with_result(ended)
 
@@ -272,7 +274,14 @@ def retry(invocation: Invocation, run_id: int, watching: bool, timeout: float | 
         if watching:
             new_id = submission.run_id
             with telling_that_it_goes_on(invocation, new_id):
-                ended = watch_run(invocation, application, new_id, timeout=timeout, with_log=True)
+                ended = watch_run(
+                    invocation,
+                    application,
+                    new_id,
+                    timeout=timeout,
+                    with_log=True,
+                    follows_retries=True,
+                )
             exit_with_result(ended)
 
 

@@ -43,34 +43,66 @@ def watch_run(
     *,
     timeout: float | None,
     with_log: bool = False,
+    follows_retries: bool = False,
 ) -> "Run":
     """Show how a run goes, `with_log` what it writes too, and return it when it has ended. If it does not
-    start, say why; if it failed and will be retried, say when."""
-
-    def say_why() -> None:
-        _say_reason(invocation, application.runs.explain(run_id).reasons[0])
-
-    wait = partial(application.runs.wait, run_id, timeout_seconds=timeout, on_late_start=say_why)
+    start, say why. If it fails and will be retried, say when; if the watch `follows_retries`, go on with the retry."""
+    watch = _Watch(application, run_id, with_log=with_log)
+    wait = partial(
+        application.runs.wait,
+        run_id,
+        timeout_seconds=timeout,
+        follows_retries=follows_retries,
+        on_late_start=lambda: _say_reason(invocation, watch.reason()),
+    )
     if invocation.quiet or invocation.output.is_json:
         return wait()
-    echo: Callable[[str], None] = partial(say, invocation)
     if not is_terminal(sys.stderr):
         lines = StateLines(invocation)
-        follower = _LogFollower(application, run_id, echo) if with_log else None
-
-        def look() -> None:
-            if follower is not None:
-                follower.show()
-            lines.wait()
-
-        ended = wait(on_change=lines.show, on_look=look)
+        ended = watch.ended(wait, lines.show, partial(say, invocation), lines.wait)
     else:
         with ProgressBar(invocation) as bar:
-            on_look = _LogFollower(application, run_id, bar.echo).show if with_log else lambda: None
-            ended = wait(on_change=bar.show, on_look=on_look)
+            ended = watch.ended(wait, bar.show, bar.echo)
         say(invocation, sentence(ended))
-    _say_when_retried(invocation, application, ended)
+    if not follows_retries:
+        _say_when_retried(invocation, application, ended)
     return ended
+
+
+class _Watch:
+    """The attempts of a run as they are shown: the log of one, then a line that announces the next."""
+
+    def __init__(self, application: "Application", run_id: int, *, with_log: bool) -> None:
+        self._application = application
+        self._run_id = run_id
+        self._with_log = with_log
+
+    def reason(self) -> "StatusReason":
+        """Why the attempt that is shown is where it is."""
+        return self._application.runs.explain(self._run_id).reasons[0]
+
+    def ended(
+        self,
+        wait: "Callable[..., Run]",
+        show: "Callable[[Run], None]",
+        echo: Callable[[str], None],
+        on_look: Callable[[], None] = lambda: None,
+    ) -> "Run":
+        log = _LogFollower(self._application, self._run_id, echo if self._with_log else None)
+
+        def look() -> None:
+            log.show()
+            on_look()
+
+        def change(run: "Run") -> None:
+            if run.id != self._run_id:
+                self._run_id = run.id
+                log.show()
+                echo(_retrying(run))
+                log.turn_to(run.id)
+            show(run)
+
+        return wait(on_change=change, on_look=look)
 
 
 def say_if_not_served(invocation: Invocation, application: "Application", run_id: int) -> None:
@@ -112,29 +144,38 @@ def _say_when_retried(invocation: Invocation, application: "Application", ended:
     if retry.state.is_final:
         say(invocation, f"It was tried again: run {retry_id} is {retry.state}.")
         return
-    if retry.started_at is None:
-        due = table_text(retry.scheduled_for)
-        say(invocation, f"It will be tried again at {due}, as run {retry_id}.")
-    else:
-        say(invocation, f"It is being tried again, as run {retry_id}.")
+    say(invocation, _retrying(retry))
     say(invocation, f"Watch that one: tsuzuki run watch {retry_id}")
 
 
+def _retrying(retry: "Run") -> str:
+    if retry.started_at is not None:
+        return f"Retrying as run {retry.id}."
+    return f"Retrying at {table_text(retry.scheduled_for)} as run {retry.id}."
+
+
 class _LogFollower:
-    """Echoes the lines of a run that were not echoed yet."""
+    """Echoes the lines of a run that were not echoed yet; none without `echo`."""
 
     def __init__(
-        self, application: "Application", run_id: int, echo: Callable[[str], None]
+        self, application: "Application", run_id: int, echo: Callable[[str], None] | None
     ) -> None:
-        self._read = partial(application.logs.read, run_id)
+        self._logs = application.logs
+        self._run_id = run_id
         self._echo = echo
         self._seq = 0
 
+    def turn_to(self, run_id: int) -> None:
+        """From now on echo the lines of another run."""
+        self._run_id, self._seq = run_id, 0
+        self.show()
+
     def show(self) -> None:
-        while lines := self._read(after_seq=self._seq):
+        echo = self._echo
+        while echo and (lines := self._logs.read(self._run_id, after_seq=self._seq)):
             self._seq = lines[-1].seq
             for line in lines:
-                self._echo(line.body)
+                echo(line.body)
 
 
 def exit_with_result(run: "Run") -> None:
@@ -155,7 +196,7 @@ class StateLines:
         self._next_after_seconds = 0.0
 
     def show(self, run: "Run") -> None:
-        if self._told is None or run.state is not self._told.state:
+        if self._told is None or (run.id, run.state) != (self._told.id, self._told.state):
             self._since = self._clock.monotonic()
             self._next_after_seconds = 0.0
             say(self._invocation, sentence(run))
