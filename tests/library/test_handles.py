@@ -127,3 +127,14 @@ def test_work_is_retried_and_read_in_another_process(app: Tsuzuki, database_url:
         wait_until(lambda: same.state().is_final, "the retry has ended")
         assert len(same.attempts()) == 2
         assert same.explain()
+
+
+def test_runs_are_listed_with_filters(app: Tsuzuki) -> None:
+    app.define("other", command=["true"])
+    job = app.job(stumble)
+    first, second = job.submit(), job.submit("slate")
+    app.submit("other")
+    assert [run.id for run in app.runs(job="stumble")] == [second.id, first.id]
+    assert [run.id for run in app.runs(job="stumble", before_id=second.id)] == [first.id]
+    assert app.runs(states=[RunState.FAILED]) == []
+    assert len(app.runs(limit=2)) == 2

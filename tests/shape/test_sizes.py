@@ -15,6 +15,7 @@ LONG_FILES = {
     "collectors/codeindex/service/answers.py": "all questions about a tree share its checked state",
     "collectors/codeindex/watch/notifier.py": "inotify, polling and what both report are one contract",
     "engine/worker/worker.py": "the worker's tick and every move of its slots, read together",
+    "library/program.py": "all that a program can ask for, with the overloads that type it, is one class",
     "services/explain.py": "one function per rule that holds a run, asked in one order",
     "services/jobs.py": "all changes of jobs go through one class, audited in one way",
     "services/runs.py": "all changes of runs go through one class, audited in one way",

@@ -42,6 +42,7 @@ DEFINING = {
 """Functions that change tables, once in the life of a database."""
 
 DRIVER = {
+    "store/sql/caller_connections.py",
     "collectors/codeindex/index_file.py",
     "store/backup.py",
     "store/restore.py",
@@ -57,7 +58,11 @@ DRIVER = {
 }
 """Modules that use the driver's own connection: PRAGMA, BEGIN, VACUUM, LISTEN, autocommit mode."""
 
-DRIVER_SQL = {"store/schema/sql_scripts.py", "store/sql/prepared.py"}
+DRIVER_SQL = {
+    "store/schema/sql_scripts.py",
+    "store/sql/caller_connections.py",
+    "store/sql/prepared.py",
+}
 """Modules that hand SQL to the driver through SQLAlchemy's connection, or to a cursor of it."""
 
 WRITTEN_SQL = {

@@ -20,7 +20,7 @@ from tsuzuki.store.sql.read_limit import ASK_FOR_LESS
 
 ROOT = Path(tsuzuki.__file__).parent
 NOT_ON_PAGES = (
-    *("cli", "mcp", "sandbox", "library"),  # other hosts
+    *("cli", "mcp", "sandbox", "library", "testing"),  # other hosts
     *(
         f"collectors/{name}/{part}"
         for name in ("books", "codeindex", "commits", "feeds")
@@ -37,6 +37,7 @@ NOT_ON_PAGES = (
         "engine/run_until_idle.py",
     ),
     *("engine/coordination", "store/wakeups", "store/sql/sqlite.py"),  # at the start of a process
+    "store/sql/caller_connections.py",  # only the library lends connections
     *(
         "store/backup.py",
         "store/restore.py",

@@ -39,6 +39,8 @@ class Call(Generic[R_co]):
 
     request: Request
     load: Callable[[object], R_co]
+    signature: JobSignature | None = None
+    """None for a job of another program."""
 
 
 class Submitting(Protocol):
@@ -83,7 +85,7 @@ class Submitter(Generic[P, R]):
             priority=options.priority,
             concurrency_key=options.concurrency_key,
         )
-        return Call(request=request, load=self._signature.load_result)
+        return Call(request=request, load=self._signature.load_result, signature=self._signature)
 
     def submit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Submit one run. Raises `UsageError` if the arguments do not fit the function."""

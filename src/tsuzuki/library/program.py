@@ -2,9 +2,11 @@
 
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import (
@@ -29,6 +31,9 @@ from tsuzuki.model.abilities import MAIN_MODULE
 from tsuzuki.model.clock import Clock
 from tsuzuki.model.errors import UsageError
 from tsuzuki.model.isolation import Isolation, is_isolated_child
+from tsuzuki.model.run import Run
+from tsuzuki.model.run_filter import RunFilter
+from tsuzuki.model.states import RunState
 from tsuzuki.model.worker import DEFAULT_CAPACITY
 from tsuzuki.services.runs import Request, Submission
 from tsuzuki.wiring.application import Application
@@ -212,13 +217,13 @@ class Tsuzuki:
         self, calls: Iterable[Call[R]], connection: CallerConnection | None
     ) -> list[Handle[R]]:
         wanted = [*calls]
-        self._define_all(connection)
-        runs = self._application.runs
         requests = [call.request for call in wanted]
-        if len(requests) == 1:
-            submitted = [runs.submit(requests[0], connection=connection)]
-        else:
-            submitted = runs.submit_many(requests, connection=connection)
+        with self._defined_in(connection) as own:
+            runs = self._application.runs
+            if len(requests) == 1:
+                submitted = [runs.submit(requests[0], connection=own)]
+            else:
+                submitted = runs.submit_many(requests, connection=own)
         return [
             self._handle(submission, call.load)
             for submission, call in zip(submitted, wanted, strict=True)
@@ -227,13 +232,45 @@ class Tsuzuki:
     async def submit_calls_async(
         self, calls: Iterable[Call[R]], connection: CallerConnection | None
     ) -> list[Handle[R]]:
-        return await self._pool.do(self.submit_calls, [*calls], connection)
+        wanted = [*calls]
+        if connection is None:
+            return await self._pool.do(self.submit_calls, wanted, None)
+        run_sync = getattr(connection, "run_sync", None)
+        if run_sync is None:  # a connection belongs to its thread
+            return self.submit_calls(wanted, connection)
+        await self._pool.do(self._define_all)
+        submitted: list[Handle[R]] = await run_sync(partial(self.submit_calls, wanted))
+        return submitted
 
     def run(self, run_id: int) -> Handle[object]:
         """The handle of a run, whichever process submitted it. `job.run(…)` gives a typed one. Raises `NotFound`."""
         name = self._application.runs.get(run_id).run.job_name
         signature = self._signature_of(name)
         return self.handle_of(run_id, signature.load_result if signature else _as_it_is)
+
+    def runs(
+        self,
+        *,
+        job: str | None = None,
+        states: Collection[RunState] = (),
+        search: str | None = None,
+        created_from: datetime | None = None,
+        created_until: datetime | None = None,
+        before_id: int | None = None,
+        limit: int = 50,
+    ) -> list[Run]:
+        """Runs of all programs, newest first; the rest after the last one's id with `before_id`."""
+        self._define_all()
+        wanted = RunFilter(
+            job_name=job,
+            states=frozenset(states),
+            search=search,
+            created_from=created_from,
+            created_until=created_until,
+            before_id=before_id,
+            limit=limit,
+        )
+        return self._application.runs.find(wanted)
 
     def handle_of(self, run_id: int, load: Callable[[object], R], /) -> Handle[R]:
         run_id = self._application.runs.get(run_id).run.id
@@ -246,7 +283,11 @@ class Tsuzuki:
             return Call(request=request, load=_as_it_is)
         given = self._bodies[request.job].get("arguments", {})
         arguments = signature.bind((), request.arguments, given=given)
-        return Call(request=replace(request, arguments=arguments), load=signature.load_result)
+        return Call(
+            request=replace(request, arguments=arguments),
+            load=signature.load_result,
+            signature=signature,
+        )
 
     def _signature_of(self, job_name: str) -> JobSignature | None:
         path = str(self._bodies.get(job_name, {}).get("python"))
@@ -271,10 +312,10 @@ class Tsuzuki:
     ) -> int:
         """Say that something happened. Returns the event's id; that of the earlier event if the same was said with
         this key before. A key is used once for each type: with another payload it is refused (`Conflict`)."""
-        self._define_all(connection)
-        event, _ = self._application.events.emit(
-            event_type, payload, dedupe_key=dedupe_key, connection=connection
-        )
+        with self._defined_in(connection) as own:
+            event, _ = self._application.events.emit(
+                event_type, payload, dedupe_key=dedupe_key, connection=own
+            )
         return event.id
 
     @contextmanager
@@ -336,6 +377,30 @@ class Tsuzuki:
         finally:
             self.stop()
 
+    def run_until_idle(self, *, stop: threading.Event | None = None) -> Counter[RunState]:
+        """Run everything that is due in threads of this process, and what that submits, and return how many runs ended
+        how. Raises `Conflict` if another process leads."""
+        self._define_all()
+        return self._application.local_engine.run_until_idle(
+            stop=stop or threading.Event(), functions=self._functions, program=self._program
+        )
+
+    @contextmanager
+    def on_database(self, database_url: str, *, cwd: Path, clock: Clock) -> Iterator[Self]:
+        """Use another database while the block runs, without the environment. For tests: see `tsuzuki.testing`."""
+        self.close()
+        usual = self._open
+        self._open = partial(
+            usual, config_file=None, database_url=database_url, environ={}, cwd=cwd, clock=clock
+        )
+        self._undefined = dict(self._bodies)
+        try:
+            yield self
+        finally:
+            self.close()
+            self._open = usual
+            self._undefined = dict(self._bodies)
+
     def close(self) -> None:
         """Stop, and close all connections. The next call that needs them opens them again."""
         self.stop()
@@ -349,6 +414,17 @@ class Tsuzuki:
 
     def __exit__(self, *_exc: object) -> None:
         self.close()
+
+    @contextmanager
+    def _defined_in(self, connection: CallerConnection | None) -> Iterator[Connection | None]:
+        """Store what was defined; the connection to use while the block runs."""
+        if connection is None:
+            self._define_all()
+            yield None
+            return
+        with self._resources().borrowed(connection) as own:
+            self._define_all(own)
+            yield own
 
     def _define_all(self, connection: Connection | None = None) -> None:
         """Store what was defined since. What became part of a caller's transaction is stored again the next time,

@@ -161,13 +161,20 @@ class LocalEngine:
         return engine.worker.running
 
     def run_until_idle(
-        self, *, stop: threading.Event, capacity: int = DEFAULT_CAPACITY, tags: Sequence[str] = ()
+        self,
+        *,
+        stop: threading.Event,
+        capacity: int = DEFAULT_CAPACITY,
+        tags: Sequence[str] = (),
+        functions: Functions | None = None,
+        program: str | None = None,
     ) -> Counter[RunState]:
         """Run everything that is due, then stop. Returns how the runs ended. Raises `Conflict` if
         another process leads."""
         from tsuzuki.engine.run_until_idle import run_until_idle  # noqa: PLC0415 -- loads the engine
 
-        engine = self._new_engine(ProcessRole(capacity=capacity, tags=frozenset(tags)))
+        role = ProcessRole(capacity=capacity, tags=frozenset(tags), program=program)
+        engine = self._new_engine(role, functions)
         try:
             return run_until_idle(engine, stop=stop)
         finally:

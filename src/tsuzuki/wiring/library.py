@@ -9,10 +9,11 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from tsuzuki.config import parse_job
 from tsuzuki.model.clock import Clock, SystemClock
+from tsuzuki.store.sql.caller_connections import CallerConnection, SyncConnection, borrowed
 from tsuzuki.store.sql.database import Connection, ConnectionUse, Database
 from tsuzuki.store.sql.write_hold import LockUser
 from tsuzuki.wiring.application import Application, configuration_reader
@@ -23,12 +24,10 @@ __all__ = [
     "CallerConnection",
     "Connection",
     "LibraryResources",
+    "SyncConnection",
     "check_definition",
     "opened_for_library",
 ]
-
-CallerConnection: TypeAlias = Connection
-"""What a caller can have its own transaction on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +35,9 @@ class LibraryResources:
     application: Application
     transaction: Callable[[], AbstractContextManager[Connection]]
     """Committed at the end of the block, rolled back if it raises."""
+
+    borrowed: Callable[[CallerConnection], AbstractContextManager[Connection]]
+    """A caller's own connection, while the block runs."""
 
 
 def check_definition(name: str, body: Mapping[str, Any]) -> None:
@@ -60,7 +62,9 @@ def opened_for_library(
         application = Application(resources, reload=read, actor=actor)
         application.maintenance.upgrade()
         yield LibraryResources(
-            application=application, transaction=partial(_transaction, resources.database)
+            application=application,
+            transaction=partial(_transaction, resources.database),
+            borrowed=partial(borrowed, database=resources.database),
         )
 
 
