@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -210,6 +211,33 @@ def test_an_annotation_may_name_what_is_defined_later(app: Tsuzuki) -> None:
         assert job.call(day=ORDER.at).request.arguments == {"day": "2026-11-19T00:00:00Z"}
     finally:
         del globals()["Later"]
+
+
+class Together:
+    both_run = threading.Barrier(2)
+
+
+def meet() -> None:
+    Together.both_run.wait(TIMEOUT_SECONDS)
+
+
+def test_submitted_runs_are_limited_by_capacity_only(app: Tsuzuki) -> None:
+    job = app.job(meet)
+    with app.running(capacity=2):
+        for handle in [job.submit(), job.submit()]:
+            handle.result(timeout_seconds=TIMEOUT_SECONDS)
+
+
+def test_a_scheduled_job_runs_once_at_a_time_and_a_submitted_run_waits(app: Tsuzuki) -> None:
+    app.job("ticks", schedule="every 1h")(add)
+    app.job("limited", max_concurrent=3)(add)
+    app.job("free", schedule="every 1h", concurrency_policy="allow")(add)
+    app.emit("now")
+    limits = {
+        name: app._application.jobs.get(name).spec.concurrency_limit
+        for name in ("ticks", "limited", "free")
+    }
+    assert limits == {"ticks": 1, "limited": 3, "free": None}
 
 
 def with_rest(**rest: int) -> None: ...

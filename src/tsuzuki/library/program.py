@@ -146,6 +146,8 @@ class Tsuzuki:
             )
         signature = JobSignature(function)
         body = body_of(options)
+        if "schedule" not in body:  # only ticks must not overlap by default
+            body.setdefault("concurrency_policy", "allow")
         given: Any = body.get("arguments", {})
         if given:
             body["arguments"] = signature.dump_arguments(given)
