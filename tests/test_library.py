@@ -76,9 +76,9 @@ def test_what_a_function_returns_is_the_result_of_its_run(app: Tsuzuki) -> None:
 def test_a_function_that_no_other_process_can_import_is_refused(app: Tsuzuki) -> None:
     def inner() -> None: ...
 
-    with pytest.raises(UsageError, match=r"inner is a function inside a function") as refused:
+    with pytest.raises(UsageError, match=r"inner is defined inside a function") as refused:
         app.job()(inner)
-    assert "at the top of a module" in str(refused.value.hint)
+    assert "at the top level of a module" in str(refused.value.hint)
 
 
 def test_a_function_that_raises_fails_its_run_and_the_result_says_so(app: Tsuzuki) -> None:

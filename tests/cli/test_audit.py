@@ -60,14 +60,14 @@ def test_changes_can_be_picked(words: str, objects: list[str], changed: Workspac
 
 def test_the_way_to_older_changes_is_told_only_if_there_are_any(changed: Workspace) -> None:
     ended = changed.ok("audit", "ls", "--limit", "3")
-    assert ended.err == "Older ones: tsuzuki audit ls --before-id 2\n"
+    assert ended.err == "Show older changes with: tsuzuki audit ls --before-id 2\n"
     assert changed.ok("audit", "ls", "--limit", "4").err == ""
     assert len(changed.ok("audit", "ls", "--before-id", "2").out.splitlines()) == 2
 
 
 def test_no_changes_are_told(changed: Workspace) -> None:
     ended = changed.ok("audit", "ls", "--actor", "unknown")
-    assert (ended.out, ended.err) == ("", "no changes\n")
+    assert (ended.out, ended.err) == ("", "no changes found\n")
 
 
 @pytest.mark.parametrize("words", ["--type planet", "--limit 0", "--limit 1001", "--before-id x"])

@@ -21,9 +21,9 @@ jobs:
 def test_a_good_file_is_well_and_its_jobs_are_counted(workspace: Workspace) -> None:
     ended = workspace.ok("config", "check")
     assert ended.out == f"FILE  {workspace.file}\nJOBS  1\n"
-    assert ended.err == "1 job, all well\n"
+    assert ended.err == "1 job, no problems\n"
     workspace.append("  other: {command: x}\n")
-    assert workspace.ok("config", "check").err == "2 jobs, all well\n"
+    assert workspace.ok("config", "check").err == "2 jobs, no problems\n"
 
 
 def test_a_good_file_is_told_to_machines_too(workspace: Workspace) -> None:
@@ -60,8 +60,8 @@ def test_an_unset_variable_is_not_called_well(workspace: Workspace) -> None:
     workspace.append("  other: {command: x, environment: {PW: '${NOPE_VAR}'}}\n")
     ended = workspace.ok("config", "check")
     assert "NOPE_VAR" in ended.err
-    assert "all well" in workspace.ok("config", "check", NOPE_VAR="set").err
-    assert "all well" not in ended.err
+    assert "no problems" in workspace.ok("config", "check", NOPE_VAR="set").err
+    assert "no problems" not in ended.err
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_the_credentials_in_an_address_of_a_section_are_not_shown(empty: Workspa
 def test_variables_that_are_not_set_are_named(empty: Workspace) -> None:
     empty.file.write_text("books: {api_key: '${KEY}', base_url: '${URL:-https://h/}'}\njobs: {}\n")
     told = empty.ok("config", "check")
-    assert "1:18: the environment variable KEY is not set" in told.err
+    assert "1:18: environment variable KEY is not set" in told.err
     assert "URL" not in told.err
     assert empty.ok("config", "check", "-o", "json").data["unset_variables"] == ["KEY"]
     assert empty.data("config", "check", KEY="k")["unset_variables"] == []
@@ -230,7 +230,7 @@ def test_variables_that_commands_need_are_named_too(empty: Workspace) -> None:
         "jobs:\n  dump:\n    command: pg_dump\n"
         "    environment:\n      PGPASSWORD: ${DUMP_KEY}\n      PGUSER: ${DUMP_USER:-me}\n"
     )
-    assert "5:19: the environment variable DUMP_KEY is not set" in empty.ok("config", "check").err
+    assert "5:19: environment variable DUMP_KEY is not set" in empty.ok("config", "check").err
     assert empty.data("config", "check", DUMP_KEY="k")["unset_variables"] == []
     assert empty.data("config", "check", DUMP_KEY_FILE="k")["unset_variables"] == []
 

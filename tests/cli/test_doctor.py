@@ -123,7 +123,7 @@ def test_without_a_database_the_rest_is_looked_at(empty: Workspace, demo: DemoSe
     assert rows["disk"]["result"] == "ok"
     assert "leader" not in rows
     assert rows["feeds: account default"]["result"] == "ok"
-    assert rows["books: Google Books"]["found"] == "not asked"
+    assert rows["books: Google Books"]["found"] == "not checked"
 
 
 def test_both_databases_are_checked(empty: Workspace, empty_database_url: str) -> None:
@@ -199,7 +199,7 @@ def test_a_limit_of_calls_is_a_warning_that_says_how_long_to_wait(
     empty.ok("books", "ls")  # calls are counted from the first use
     ours = checks(empty, TSUZUKI_BOOKS_DAILY_LIMIT="0")["books: Google Books"]
     theirs = checks(empty)["books: Google Books"]
-    assert "not asked" in ours["found"]
+    assert "not checked" in ours["found"]
     assert "429" in theirs["found"]
     for row in (ours, theirs):
         assert row["result"] == "warn"
@@ -246,7 +246,7 @@ def test_due_work_that_does_not_start_is_a_fault_with_the_run_to_ask_about(
     workspace.ok("job", "update", "hello", "--unset", "schedule")
     run = workspace.ok("job", "run", "hello", "--output", "json").data
     row = checks(workspace, code=1)["due work"]
-    assert row["next"] == f"Ask why: tsuzuki run explain {run['run_id']}"
+    assert row["next"] == f"See the reason with: tsuzuki run explain {run['run_id']}"
 
 
 def test_runs_that_wait_because_of_their_job_are_a_warning(
@@ -257,12 +257,12 @@ def test_runs_that_wait_because_of_their_job_are_a_warning(
     run = workspace.ok("job", "run", "hello", "--output", "json").data
     workspace.ok("job", "disable", "hello")
     row = checks(workspace)["due work"]
-    assert (row["result"], "switched off" in row["found"]) == ("warn", True)
+    assert (row["result"], "disabled" in row["found"]) == ("warn", True)
     assert row["next"] == f"See: tsuzuki run explain {run['run_id']}"
     workspace.ok("job", "add", "other", "--", "true")
     other = workspace.ok("job", "run", "other", "--output", "json").data
     row = checks(workspace, code=1)["due work"]  # the one that waits for no reason is told
-    assert row["next"] == f"Ask why: tsuzuki run explain {other['run_id']}"
+    assert row["next"] == f"See the reason with: tsuzuki run explain {other['run_id']}"
 
 
 def test_a_loop_that_keeps_failing_is_a_fault_that_names_its_process(workspace: Workspace) -> None:

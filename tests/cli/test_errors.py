@@ -251,7 +251,7 @@ def test_a_bug_says_that_it_is_one_without_a_traceback(
 ) -> None:
     assert fail(ValueError("seven")) == 70
     told = capsys.readouterr().err
-    assert told.startswith("error[bug]: this is a bug in Tsuzuki: ValueError: seven\n  hint:")
+    assert told.startswith("error[bug]: bug in Tsuzuki: ValueError: seven\n  hint:")
     assert "Traceback" not in told
 
 
@@ -330,7 +330,7 @@ def test_an_option_that_resembles_none_is_answered_with_the_help(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run_cli(["job", "ls", "--limt", "3"], environ={}) == 2
-    assert "see 'tsuzuki job ls --help'" in capsys.readouterr().err
+    assert "See: tsuzuki job ls --help" in capsys.readouterr().err
 
 
 def test_a_very_long_line_is_cut_in_the_middle(

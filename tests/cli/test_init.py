@@ -78,7 +78,7 @@ def test_if_missing_leaves_a_file_alone_and_brings_the_database_in_step(empty: W
     written = "jobs: {mine: {command: 'true'}}  # mine\n"
     empty.file.write_text(written)
     ended = empty.ok("init", "--if-missing")
-    assert "is as it was" in ended.err
+    assert "nothing was changed" in ended.err
     assert "Next:" not in ended.err
     assert empty.file.read_text() == written
     assert [job["sync_state"] for job in empty.data("job", "ls")] == ["applied"]

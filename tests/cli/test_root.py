@@ -244,9 +244,7 @@ def test_a_full_disk_is_told_once(words: tuple[str, ...]) -> None:
             check=False,
         )
     assert ended.returncode == 74
-    assert ended.stderr.startswith(
-        "error[output_unwritable]: the output cannot be written: No space"
-    )
+    assert ended.stderr.startswith("error[output_unwritable]: cannot write the output: No space")
     assert "Exception ignored" not in ended.stderr
 
 

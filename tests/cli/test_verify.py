@@ -102,7 +102,7 @@ def test_arguments_of_a_run_come_before_the_options_of_its_job(workspace: Worksp
     assert [one["part"] for one in shown["result"]["parts"]] == ["ticks"]
     refused = run_job(workspace, "nightly", "--arg", "days=0")
     assert refused["state"] == "FAILED"
-    assert "arguments of the run are invalid" in refused["error"]
+    assert "invalid run arguments" in refused["error"]
 
 
 def test_a_job_with_an_unknown_part_fails_and_says_which_there_are(workspace: Workspace) -> None:

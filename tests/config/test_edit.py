@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_name_that_is_taken_is_a_conflict_with_its_place(path: Path) -> None:
-    with pytest.raises(Conflict, match="already is a job `hello`") as caught:
+    with pytest.raises(Conflict, match="a job named `hello` already exists") as caught:
         ConfigEditor(path).add_job("hello", {"command": "x"})
     assert str(caught.value.place) == f"{path}:6:3"
     assert path.read_text() == FILE
@@ -133,7 +133,7 @@ def test_a_job_that_is_taken_from_another_part_of_the_file_is_not_edited(
 ) -> None:
     text = f"base: &base {{it: {{command: x}}}}\njobs: {jobs}\n"
     path.write_text(text)
-    with pytest.raises(ConfigurationError, match="taken from another part of the file") as caught:
+    with pytest.raises(ConfigurationError, match="defined in another part of the file") as caught:
         ConfigEditor(path).remove_job("it")
     assert caught.value.specific_code == "config_uneditable"
     assert path.read_text() == text

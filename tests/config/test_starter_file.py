@@ -76,5 +76,5 @@ def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_does_not_exist_is_told(tmp_path: Path) -> None:
-    with pytest.raises(Unreachable, match="cannot be written"):
+    with pytest.raises(Unreachable, match="cannot write"):
         write_starter(tmp_path / "nowhere" / "tsuzuki.yaml", kinds={})

@@ -39,8 +39,8 @@ def test_a_level_that_is_disabled_is_not_logged(
     logged: Callable[[], logging.LogRecord],
 ) -> None:
     log.debug("leader round")
-    log.warning("no longer leading")
-    assert logged().getMessage() == "no longer leading"
+    log.warning("no longer the leader")
+    assert logged().getMessage() == "no longer the leader"
     assert (is_enabled_for(logging.DEBUG), is_enabled_for(logging.INFO)) == (False, True)
 
 

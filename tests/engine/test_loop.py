@@ -17,7 +17,9 @@ def test_a_row_of_failures_is_logged_once_with_a_hint_and_so_is_its_end(
 ) -> None:
     caplog.set_level(logging.INFO, logger="tsuzuki")
     went_well = threading.Event()
-    failures = iter([Unreachable("no room left", hint="Free some space.", code="database")] * 2)
+    failures = iter(
+        [Unreachable("no room left", hint="Free some disk space.", code="database")] * 2
+    )
 
     def step() -> float:
         if (failure := next(failures, None)) is not None:
@@ -36,7 +38,7 @@ def test_a_row_of_failures_is_logged_once_with_a_hint_and_so_is_its_end(
         "loop": "work",
         "code": "database",
         "error": "no room left",
-        "hint": "Free some space.",
+        "hint": "Free some disk space.",
     }
     assert recovered == {"event": "recovered", "loop": "work", "after_failures": 2}
 

@@ -42,7 +42,7 @@ def test_one_run_is_executed_and_what_is_due_stays_due(engines: Engines, job: Jo
 def test_while_another_process_leads_no_run_is_created(engines: Engines, job: Job) -> None:
     leader = engines.start()
     wait_until(lambda: leader.lease.term is not None, "it leads")
-    with pytest.raises(Conflict, match="another process leads"):
+    with pytest.raises(Conflict, match="another process is the leader"):
         run_one(engines.create(lead=False), job, wanted(job), stop=threading.Event())
     assert engines.runs.find(RunFilter()) == []
 
@@ -52,7 +52,7 @@ def test_a_leader_that_appears_at_the_last_moment_keeps_the_run_from_being_creat
 ) -> None:
     engine = engines.create(lead=False)
     monkeypatch.setattr(engine.lease, "tick", lambda: False)
-    with pytest.raises(Conflict, match="another process leads"):
+    with pytest.raises(Conflict, match="another process is the leader"):
         run_one(engine, job, wanted(job), stop=threading.Event())
     assert engines.runs.find(RunFilter()) == []
     assert engines.worker_state(engine.worker.identity.id) is WorkerState.GONE

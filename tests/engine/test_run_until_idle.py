@@ -27,5 +27,5 @@ def test_run_until_idle_runs_everything_that_is_due_and_leaves(engines: Engines)
 def test_run_until_idle_refuses_while_another_process_leads(engines: Engines) -> None:
     engine = engines.start()
     wait_until(lambda: engine.lease.term is not None, "it leads")
-    with pytest.raises(Conflict, match="another process leads"):
+    with pytest.raises(Conflict, match="another process is the leader"):
         run_until_idle(engines.create(), stop=threading.Event())

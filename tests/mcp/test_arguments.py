@@ -24,7 +24,7 @@ def problem(tool: Tool, **given: Any) -> str:
 def test_an_unknown_argument_is_refused_with_the_right_ones(tool: Tool) -> None:
     told = problem(tool, nonsense=1)
     assert f'{tool.name} has no argument "nonsense"' in told
-    assert f"It takes: {tool.parameters[0].name}" in told
+    assert f"Arguments: {tool.parameters[0].name}" in told
     assert all(one.name in told for one in tool.parameters)
     assert f"Next: {tool.name} {{" in told
 
@@ -38,14 +38,14 @@ def test_a_misspelt_argument_is_answered_with_a_guess(tool: Tool) -> None:
 @pytest.mark.parametrize("empty", [None, "", []])
 def test_a_missing_argument_is_named(tool: Tool, empty: object) -> None:
     name = tool.parameters[0].name
-    assert f'{tool.name} needs "{name}"' in problem(tool)
-    assert f'{tool.name} needs "{name}"' in problem(tool, **{name: empty})
+    assert f'{tool.name} requires "{name}"' in problem(tool)
+    assert f'{tool.name} requires "{name}"' in problem(tool, **{name: empty})
 
 
 def test_reading_nothing_is_refused(ask: Ask) -> None:
     answer = ask("code_read")
     assert answer.is_error
-    assert 'code_read needs "symbols", or "file"' in answer.content
+    assert 'code_read requires "symbols", or "file"' in answer.content
     assert 'Next: code_read {"symbols":["Server/start"]}' in answer.content
 
 
@@ -56,8 +56,8 @@ def test_reading_nothing_is_refused(ask: Ask) -> None:
         ({"query": "a", "limit": 0}, "from 1 to 500, not 0"),
         ({"query": "a", "in": "files"}, "must be one of names, text, both"),
         ({"query": "a", "budget": 100}, "must be integer of at least 200, not 100"),
-        ({"query": {"a": 1}}, '"query" of code_search must be a text or a list of texts'),
-        ({"query": "a", "q": "b"}, '"query" and its alias "q" are both given'),
+        ({"query": {"a": 1}}, '"query" of code_search must be a text or a list of strings'),
+        ({"query": "a", "q": "b"}, '"query" and its alias "q" cannot be combined'),
     ],
 )
 def test_a_wrong_value_is_told_with_what_is_wanted(given: dict[str, Any], words: str) -> None:

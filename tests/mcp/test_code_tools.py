@@ -153,7 +153,7 @@ def test_a_cursor_of_another_question_is_refused(ask_many: Ask) -> None:
     cursor = ask_many("code_search", query="compute").structured["cursor"]
     answer = ask_many("code_search", query="shared", cursor=cursor)
     assert answer.is_error
-    assert "belongs to another question" in answer.text
+    assert "belongs to another call" in answer.text
 
 
 def test_a_search_shows_definitions_with_their_doc_and_then_text(ask: Ask) -> None:

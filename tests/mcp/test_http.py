@@ -133,7 +133,7 @@ def test_a_tree_that_it_was_not_started_for_is_refused(port: int, tmp_path: Path
     try:
         result = session.call("code_read", {"path": str(tmp_path), "file": "secret.txt"})
         assert result.is_error
-        assert "this server answers about" in result.content[0].text
+        assert "this server only answers questions about" in result.content[0].text
         assert not session.call("code_search", {"query": "total", "path": "docs"}).is_error
     finally:
         session.close()

@@ -111,7 +111,7 @@ def test_the_same_key_gives_the_same_run(idle: RunServer) -> None:
         first,
         False,
     )
-    assert "That key was used before" in text_of(again)
+    assert "The key was used before" in text_of(again)
 
 
 def test_a_run_that_waits_says_why(idle: RunServer) -> None:
@@ -155,7 +155,7 @@ def test_unknown_misspelt_and_missing_arguments_are_told(tool: Tool) -> None:
     with pytest.raises(UsageError, match=f'Did you mean "{names[0]}"'):
         checked_arguments(tool, {misspelt: 1})
     for needed in (one.name for one in tool.parameters if one.required):
-        with pytest.raises(UsageError, match=f'needs "{needed}"'):
+        with pytest.raises(UsageError, match=f'requires "{needed}"'):
             checked_arguments(tool, {})
 
 
@@ -166,8 +166,8 @@ def test_unknown_misspelt_and_missing_arguments_are_told(tool: Tool) -> None:
         ("run_logs", {"run_id": 999}, ["run_unknown", "Next: run_list {}"]),
         ("run_cancel", {"run_id": 999}, ["run_unknown", "Next: run_list {}"]),
         ("run_get", {"run_id": 10**30}, ["run_unknown", "Next: run_list {}"]),
-        ("run_start", {"job": "a\0b"}, ["cannot be the name", "Next: job_list {}"]),
-        ("run_list", {"job": "\ud800"}, ["cannot be the name", "Next: job_list {}"]),
+        ("run_start", {"job": "a\0b"}, ["invalid job name", "Next: job_list {}"]),
+        ("run_list", {"job": "\ud800"}, ["invalid job name", "Next: job_list {}"]),
         ("run_start", {"job": "print", "key": "\0"}, ["not_text"]),
         ("run_start", {"job": "prnt"}, ['Did you mean "print"?', "Next: job_list {}"]),
         ("run_list", {"job": "prnt"}, ['Did you mean "print"?', "Next: job_list {}"]),

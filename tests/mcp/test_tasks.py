@@ -245,5 +245,5 @@ def test_a_task_needs_the_right_of_the_tool_that_does_the_same(
         actor="token:x", role=Role.ADMIN, scopes=frozenset({Right.JOBS_READ, Right.JOBS_OPERATE})
     )
     tasks = RunTasks(replace(server.state, principal=principal))
-    with pytest.raises(NotPermitted, match="this needs the right runs:"):
+    with pytest.raises(NotPermitted, match="permission runs:"):
         act(tasks, "1")

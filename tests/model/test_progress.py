@@ -65,7 +65,7 @@ def test_counting_anew_starts_the_measure_anew() -> None:
 
 @pytest.mark.parametrize(("processed", "total"), [(11, 10), (1, 0), (-1, None), (-1, 10)])
 def test_a_count_outside_its_total_is_refused(processed: int, total: int | None) -> None:
-    with pytest.raises(UsageError, match="progress cannot be"):
+    with pytest.raises(UsageError, match="invalid progress:"):
         ProgressMeter().update(processed, total, at_seconds=0.0)
 
 

@@ -24,8 +24,8 @@ def test_a_text_without_values_may_have_a_percent_sign() -> None:
 
 
 def test_a_copy_remembers_its_values() -> None:
-    copied = copy.deepcopy(Sentence("It retries run %(run)s.", run=7))
-    assert (copied.template, copied.values) == ("It retries run %(run)s.", {"run": 7})
+    copied = copy.deepcopy(Sentence("Retries run %(run)s.", run=7))
+    assert (copied.template, copied.values) == ("Retries run %(run)s.", {"run": 7})
 
 
 def test_a_secret_in_a_value_is_masked_also_in_the_values() -> None:

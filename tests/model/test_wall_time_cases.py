@@ -159,5 +159,5 @@ def test_the_zone_the_question_is_asked_in_does_not_matter() -> None:
 
 
 def test_a_starred_cron_that_always_falls_into_the_gap_is_refused() -> None:
-    with pytest.raises(ScheduleError, match=r"never due: .* Europe/Berlin"):
+    with pytest.raises(ScheduleError, match=r"never due .* Europe/Berlin"):
         parse_schedule({"cron": "*/5 2 * 3 0L", "timezone": "Europe/Berlin"})

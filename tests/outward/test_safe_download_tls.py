@@ -69,7 +69,7 @@ def test_a_self_signed_certificate_is_refused(site: TlsSite) -> None:
     with site.downloader(trusted=False) as client, pytest.raises(SourceRefused) as caught:
         client.get(f"https://{NAME}/?key=s3cret", bytes_max=1_000)
     assert caught.value.specific_code == "certificate"
-    assert str(caught.value) == f"the certificate of {NAME} is not valid: self-signed certificate"
+    assert str(caught.value) == f"the certificate of {NAME} is invalid: self-signed certificate"
     assert site.requests == []
 
 

@@ -100,11 +100,11 @@ def test_a_translation_has_english_words_as_code_or_as_terms_only() -> None:
             'Did you mean "hello"? See: tsuzuki run ls',
             "「{hello}」ではありませんか？参照：`{tsuzuki run ls}`",
         ),
-        ("run 7 has ended already: SUCCEEDED", "実行 {7} はすでに終了しています（成功）。"),
+        ("run 7 has already ended: SUCCEEDED", "実行 {7} はすでに終了しています（成功）。"),
         ("tsuzuki.yaml:3:5: `tags` is missing", "{tsuzuki.yaml:3:5}: `{tags}` がありません。"),
         ("'b' is missing (and 2 more)", "{'b'} がありません。（ほか {2} 件）"),
         (
-            "the branch was pushed by force: 1a is no longer on it; what was collected before is kept; "
+            "the branch was force-pushed: 1a is no longer on it; what was collected before is kept; "
             "the branch was reset from 2b to 3c, an earlier commit; what was collected before is kept",
             "ブランチが強制的にプッシュされ、{1a} はもう含まれていません。以前に収集したものは残しています。"
             "ブランチが {2b} から以前のコミット {3c} に戻されました。以前に収集したものは残しています",
@@ -118,7 +118,7 @@ def test_a_translation_has_english_words_as_code_or_as_terms_only() -> None:
             "ペイロードは JSON ではありません：値が必要です（{1} 行目、{4} 文字目）",
         ),
         (
-            "a schedule is not understood: there is no time '25:00' on a clock",
+            "cannot parse a schedule: there is no time '25:00' on a clock",
             "{a schedule} を読み取れません：{'25:00'} という時刻はありません。",
         ),
     ],

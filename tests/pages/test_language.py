@@ -90,7 +90,7 @@ def test_why_a_job_is_idle_is_told_in_japanese(japanese: Callable[[str], str]) -
         ("/runs/999999", 404, "実行 999999 はありません。", "there is no run 999999"),
         ("/jobs/always-fail", 404, "「always-fails」ではありませんか？", "Did you mean"),
         ("/runs?limit=many", 422, "query.limit: 整数にしてください。", "valid integer"),
-        ("/runs?stat=FAILED", 422, "パラメーター 'stat' はありません。", "there is no parameter"),
+        ("/runs?stat=FAILED", 422, "パラメーター 'stat' はありません。", "unknown parameter"),
     ],
 )
 def test_a_page_of_an_error_speaks_japanese_with_the_english_behind_it(

@@ -146,7 +146,7 @@ def test_a_run_that_ended_meanwhile_is_told_and_nothing_is_lost(
         site.application.runs.cancel(run_id)
         person.faults.clear()
         page.get_by_role("button", name=f"Cancel run {run_id}").click()
-        expect(page.get_by_role("alert")).to_contain_text("has ended already")
+        expect(page.get_by_role("alert")).to_contain_text("has already ended")
         person.faults.clear()  # the browser reports the 409
 
 

@@ -116,7 +116,7 @@ def test_a_group_is_acknowledged_once_as_far_as_it_was_seen(served: Served) -> N
     assert served.application.failures.get(group.id).group.is_open
     status, text = send(served.client, path, through=seen)
     assert status == 409
-    assert "acknowledged before" in text
+    assert "already acknowledged" in text
     assert served.application.audit.find(object_type="failure_group")[0].actor == "user:admin"
 
 

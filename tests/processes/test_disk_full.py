@@ -66,14 +66,14 @@ def test_a_disk_that_fills_up_under_load_is_a_clear_error_and_work_goes_on_when_
     failed = daemon.wait_for("step failed, retrying")
     assert failed["code"] == "database"
     assert failed["error"] == f"the database {file} is out of disk space"
-    assert failed["hint"].startswith("Free some space")
+    assert failed["hint"].startswith("Free some disk space")
     flags = ["--database-url", f"sqlite:///{file}", "--output", "json"]
     refused = inside(disk, tmp_path, "-m", "tsuzuki", *flags, "job", "run", Load.JOB)
     assert (refused.returncode, refused.stdout) == (5, "")
     error = json.loads(refused.stderr)["error"]
     assert error["message"] == failed["error"]
-    assert error["hint"].startswith("Free some space")
-    daemon.wait_for("detached: stopping everything that runs here")
+    assert error["hint"].startswith("Free some disk space")
+    daemon.wait_for("detached: stopping all runs")
     assert integrity(disk, file, tmp_path) == "ok"
 
     disk.make_room()

@@ -115,7 +115,7 @@ def test_a_handler_that_holds_the_lock_for_longer_than_silence_lasts_costs_no_ru
 ) -> None:
     importing = Held(daemons, runs, tmp_path, job="importing")
     check_named(importing.holder, importing.run_id, "importing")
-    told = importing.other.wait_for("write lock held for long")
+    told = importing.other.wait_for("write lock held for a long time")
     assert (told["run"], told["job"]) == (importing.run_id, "importing")
     assert told["holder_pid"] == importing.holder.process.pid
     importing.release()

@@ -42,11 +42,11 @@ def test_a_redis_that_is_emptied_and_dies_and_comes_back_under_load_costs_nothin
         load.wait_for_ends(10)
         redis.kill()
         for daemon in every_daemon:
-            daemon.wait_for("service unreachable, going on without it")
+            daemon.wait_for("service unreachable, continuing without it")
         load.wait_for_ends(70)  # at twenty a second: for longer than a silent worker is kept
         redis.start()
         for daemon in every_daemon:
-            daemon.wait_for("service is back")
+            daemon.wait_for("service available again")
         load.wait_for_ends(10)
     runs = load.settle()
     assert [(run.id, run.attempt, run.reason, run.error) for run in runs if run.attempt > 1] == []

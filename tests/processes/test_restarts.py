@@ -127,7 +127,7 @@ def test_a_server_without_a_connection_left_costs_neither_lease_nor_worker(
         eventually(lambda: lease_ends_at(database) > renewed, what="a renewal of the lease")
     assert {run.state for run in ended} == {RunState.SUCCEEDED}
     assert {run.assigned_worker_id for run in ended} == {daemon.worker_id}
-    lost = ("no longer leading", "detached: stopping everything that runs here")
+    lost = ("no longer the leader", "detached: stopping all runs")
     assert [daemon.count(event) for event in lost] == [0, 0]
     assert daemon.other_lines == []
 

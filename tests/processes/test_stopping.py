@@ -178,5 +178,5 @@ def test_a_leader_that_was_paused_beyond_its_lease_finds_itself_replaced(
     old.send(signal.SIGCONT)
     for submission in submitted:
         assert runs.wait(submission.run_id, timeout_seconds=120).state is RunState.SUCCEEDED
-    old.wait_for("no longer leading")
+    old.wait_for("no longer the leader")
     check_history(quick_database)

@@ -99,7 +99,7 @@ def test_an_edited_file_takes_effect_while_it_runs(
     file.write_text("jobs:\n  hello: {command: ['true']}\n")
     daemon = daemons.start("up")
     file.write_text("jobs:\n  hello: {command: ['true']}\n  new: {command: [echo, new]}\n")
-    assert daemon.wait_for("job of the file applied")["job"] == "new"
+    assert daemon.wait_for("job from the file applied")["job"] == "new"
     run_id = runs.submit(Request(job="new")).run_id
     assert runs.wait(run_id, timeout_seconds=120).state is RunState.SUCCEEDED
 

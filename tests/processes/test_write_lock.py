@@ -74,7 +74,7 @@ def test_a_wait_for_the_write_lock_is_logged_and_explained(
         shown = subprocess.run(
             [*command, "leader", "show"], cwd=tmp_path, capture_output=True, text=True, check=True
         )
-        assert "is locked: nothing can be written" in shown.stderr
+        assert "is locked, so nothing can be written" in shown.stderr
         assert leader.count("waiting for the write lock") == 1
 
     def runs_again() -> bool:

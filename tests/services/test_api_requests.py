@@ -40,7 +40,7 @@ def test_another_request_with_the_key_is_refused_for_a_day(
     requests: ApiRequests, clock: MovingClock
 ) -> None:
     requests.answer(claim(requests), DONE)
-    with pytest.raises(UsageError, match="was used for another request"):
+    with pytest.raises(UsageError, match="was already used for a different request"):
         claim(requests, fingerprint="other")
     assert claim(requests, actor="grace", fingerprint="other")
     clock.advance(KEPT_SECONDS + 1)
@@ -51,7 +51,7 @@ def test_the_claim_of_a_process_that_died_is_taken_over_under_the_same_id(
     requests: ApiRequests, clock: MovingClock
 ) -> None:
     dead = claim(requests)
-    with pytest.raises(Conflict, match="is being carried out"):
+    with pytest.raises(Conflict, match="is still in progress"):
         claim(requests)
     clock.advance(CLAIM_SECONDS + 1)
     heir = claim(requests)

@@ -58,7 +58,7 @@ def test_a_changed_file_is_applied_and_audited(
     assert commands(application) == {"hello": "two", "other": "x"}
     newest = [entry.action for entry in application.audit.find(limit=2)]
     assert sorted(newest) == ["job.add", "job.change"]
-    assert "job of the file applied job=hello change=change" in caplog.text
+    assert "job from the file applied job=hello change=change" in caplog.text
 
 
 def test_a_file_is_not_applied_while_it_may_still_be_written(
@@ -130,4 +130,4 @@ def test_what_is_read_at_the_start_only_is_named(
     file.write_text(f"{FIRST}log_archive: elsewhere\nbooks: {{daily_limit: 7}}\n")
     look(application.job_file)
     assert "keys=log_archive, books" in caplog.text
-    assert "Start this process again" in caplog.text
+    assert "Restart this process" in caplog.text

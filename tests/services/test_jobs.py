@@ -58,11 +58,11 @@ def test_a_job_whose_schedule_cannot_be_read_here_is_listed_with_the_others(
     add_job(live_database, spec("near", schedule=parse_schedule("every 1h")))
     make_schedule_unreadable(live_database, job_id)
     far, near = jobs.find()
-    assert far.schedule_words.startswith("cannot be read here: ")
+    assert far.schedule_words.startswith("cannot be displayed: ")
     assert "Mars/Olympus" in far.schedule_words
     assert far.next_at is None
     assert near.next_at is not None
-    with pytest.raises(ScheduleError, match="cannot be read here"):
+    with pytest.raises(ScheduleError, match="cannot be displayed"):
         jobs.next_times("far", 3)
     with live_database.write() as connection:
         stored = store_jobs.get(connection, job_id)
@@ -208,6 +208,6 @@ def test_a_name_that_the_api_has_taken_is_refused_before_the_file_is_changed(
     jobs = jobs_of(live_database, partial(load_configuration, environ={}, cwd=tmp_path))
     jobs.define("taken", {"command": "x"})
     for dry_run in (True, False):
-        with pytest.raises(Conflict, match="exists already"):
+        with pytest.raises(Conflict, match="already exists"):
             jobs.add("taken", {"command": "x"}, dry_run=dry_run)
     assert file.read_text() == "jobs: {}\n"

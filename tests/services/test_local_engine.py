@@ -62,7 +62,7 @@ def test_one_engine_at_a_time_runs_here(application: Application, engine: LocalE
     engine.stop()
     engine.start()
     assert engine.is_started
-    with pytest.raises(Conflict, match="running already"):
+    with pytest.raises(Conflict, match="already running"):
         engine.start()
     assert run_hello(application) is RunState.SUCCEEDED
     engine.stop()

@@ -253,7 +253,7 @@ def test_a_missing_archive_file_is_said_clearly(archiving: ArchivingFixture, fol
     archiving.tick()
     files_in(folder)[0].unlink()
 
-    with pytest.raises(NotFound, match="is not there") as caught:
+    with pytest.raises(NotFound, match="is missing") as caught:
         archiving.reader.read(run_id)
 
     assert caught.value.specific_code == "log_archive_missing"
@@ -263,7 +263,7 @@ def test_an_archived_log_without_an_archive_says_what_to_set(archiving: Archivin
     run_id = archiving.old_run()
     archiving.tick()
 
-    with pytest.raises(ConfigurationError, match="no archive is in use") as caught:
+    with pytest.raises(ConfigurationError, match="no archive is configured") as caught:
         RunLogs(database=archiving.database, archive=None).read(run_id)
 
     assert "log_archive" in str(caught.value.hint)

@@ -72,7 +72,7 @@ def test_a_run_that_has_ended_cannot_be_canceled(
 ) -> None:
     for state in sorted(FINAL_STATES):
         run = run_in_state(database, state, term)
-        with pytest.raises(Conflict, match=f"has ended already: {state}") as caught:
+        with pytest.raises(Conflict, match=f"has already ended: {state}") as caught:
             run_service.cancel(run.id)
         assert caught.value.specific_code == "run_ended"
     assert audited(database) == []
@@ -133,7 +133,7 @@ def test_a_run_that_has_not_ended_cannot_be_retried(
 ) -> None:
     for state in sorted(LIVE_STATES):
         run = run_in_state(database, state, term)
-        with pytest.raises(Conflict, match=f"has not ended yet; it is {state}") as caught:
+        with pytest.raises(Conflict, match=f"has not ended; it is {state}") as caught:
             run_service.retry(run.id)
         assert caught.value.specific_code == "run_not_ended"
     assert count(database) == len(LIVE_STATES)
@@ -144,7 +144,7 @@ def test_a_run_is_retried_once_and_the_next_request_is_told_as_what(
 ) -> None:
     run = run_in_state(database, RunState.FAILED, term)
     first = run_service.retry(run.id)
-    with pytest.raises(Conflict, match=f"retried already, as run {first.run_id}") as caught:
+    with pytest.raises(Conflict, match=f"already retried as run {first.run_id}") as caught:
         run_service.retry(run.id)
     assert caught.value.specific_code == "run_retried"
     assert len(audited(database)) == 1

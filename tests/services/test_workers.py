@@ -199,14 +199,14 @@ def test_a_leader_is_told_to_step_down_once_and_it_is_recorded(
         "1",
     )
     assert entry.before == {"holder": "leader", "epoch": 1}
-    with pytest.raises(Conflict, match="no process leads"):
+    with pytest.raises(Conflict, match="there is no leader"):
         service.step_down()
     assert len(audited(database)) == 1
     assert take_lead(database, "next").epoch == 2
 
 
 def test_where_no_process_ever_led_none_steps_down(database: Database, service: Workers) -> None:
-    with pytest.raises(Conflict, match="no process leads"):
+    with pytest.raises(Conflict, match="there is no leader"):
         service.step_down()
     assert audited(database) == []
 

@@ -37,5 +37,5 @@ def test_the_check_finds_history_and_logs_without_their_run(database: Database) 
     broken = {finding.subject: finding for finding in inspect_database(database)}
     assert [subject for subject, finding in broken.items() if not finding.is_ok] == ["runs"]
     problem = broken["runs"].problem or ""
-    assert f"run {deleted.id} is missing, its history is there" in problem
-    assert "run 4711 is missing, its log is there" in problem
+    assert f"run {deleted.id} is missing, but has a history" in problem
+    assert "run 4711 is missing, but has a log" in problem

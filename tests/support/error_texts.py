@@ -76,7 +76,7 @@ RETURNED = {
 STORED = {
     "collectors/codeindex": (
         "the parser crashed or did not end in time",
-        "its process died; the next build goes on from here",
+        "the build process died; the next build continues from here",
         "cancelled",
     ),
     "collectors/feeds": (
@@ -85,17 +85,17 @@ STORED = {
         "{1} characters",
         "{1} more attachments were not read",
         "the page is empty",
-        "the file is no PDF, though it is called one",
-        "files of type {1} are not read",
+        "the file is labeled as a PDF but is not one",
+        "files of type {1} are not supported",
         "the text was cut to {1} characters",
         "only the first {1} characters of the page were read",
-        "only the first {1} characters of its text were kept",
+        "only the first {1} characters of the text were kept",
         "only {1} of {2} pages of the PDF were read",
         "page {1} of the PDF cannot be read",
-        "the PDF has no text, perhaps only pictures",
-        "the PDF took too much time or memory to read",
-        "the page could not be analysed",
-        "its tags were only taken away",
+        "the PDF has no text; it may consist of images",
+        "reading the PDF took too much time or memory",
+        "the page could not be analyzed",
+        "only its tags were removed",
     ),
 }
 """Texts of what became of a file or a page."""
@@ -155,7 +155,7 @@ def _of_tables() -> Iterator[tuple[str, str]]:
     for value in (None, {}, []):
         yield format_value(value), "config/schema/validation.py"
     for what in ("token", "user"):
-        yield f"{{1}} cannot be the name of a {what}", "services/access/permissions.py"
+        yield f"{{1}} is not a valid {what} name", "services/access/permissions.py"
 
 
 def _error_classes(sources: Iterable[str]) -> set[str]:

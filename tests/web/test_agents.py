@@ -123,7 +123,7 @@ def test_a_token_sees_the_tools_of_its_scopes_and_is_told_the_scope_of_others(
         assert names == ["run_get", "run_list", "run_logs"]
         refused = session.call("run_start", {"job": "hello"})
         assert refused.is_error
-        assert "make one with the scope jobs:operate" in refused.content[0].text
+        assert "create one with the scope jobs:operate" in refused.content[0].text
     finally:
         session.close()
 
@@ -135,7 +135,7 @@ def test_a_tree_of_a_job_is_built_with_the_first_question_and_answers(
     shutil.rmtree(workspace / "indexes", ignore_errors=True)  # another test may have had it built
     missing = call_text(reader, "code_references", name="total")
     assert "index_missing" in missing
-    assert "A token with the scope code:build can have it built." in missing
+    assert "A token with the scope code:build can start a build." in missing
     client = served.client.as_(operator)
     assert "sums.py" in call_text(client, "code_search", query="total")
     assert "def tax" in call_text(client, "code_read", symbols=["tax"], path="part")
@@ -154,7 +154,11 @@ def test_no_other_folder_is_read(served: Served, operator: str, workspace: Path,
     answer = call_text(
         served.client.as_(operator), "code_read", file="private.py", path=str(workspace / path)
     )
-    wanted = "root_not_folder" if "\0" in path else "root_refused: this server answers about"
+    wanted = (
+        "root_not_folder"
+        if "\0" in path
+        else "root_refused: this server only answers questions about"
+    )
     assert answer.startswith(f"!{wanted}"), answer
     assert "PRIVATE" not in answer
 
@@ -255,7 +259,7 @@ def test_a_list_of_runs_makes_one_bounded_search_and_answers_where_it_goes_on(
     monkeypatch.setattr(run_search, "search", narrow)
     shown = call_text(client, "run_list")
     assert len(searches) == 1
-    assert "0 of at least 0 runs shown; the search was stopped early; more with cursor=" in shown
+    assert "0 of at least 0 runs shown; the search stopped early; more with cursor=" in shown
     while f"\n{oldest} hello" not in shown:
         cursor = re.search("cursor=(.+)", shown)
         assert cursor, shown

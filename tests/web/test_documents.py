@@ -70,7 +70,11 @@ def test_a_lease_that_ran_out_is_told_and_makes_no_process_unready(
     ready = client.as_(None).get("/readyz")
     assert (ready.status, ready.json["ready"]) == (200, True)
     assert ready.json["lease"] == {"epoch": 7, "age_seconds": 9.5, "left_seconds": -4.5}
-    assert ready.json["checks"][-1] == {"name": "lease", "ok": False, "detail": "no process leads"}
+    assert ready.json["checks"][-1] == {
+        "name": "lease",
+        "ok": False,
+        "detail": "there is no leader",
+    }
 
 
 def test_the_document_is_made_once_and_sent_once(client: Client) -> None:

@@ -23,7 +23,7 @@ from tsuzuki.web.server import Address, WebServer, parse_proxies
 
 HERE = "http://{host}"
 CHANGE = "leader/step-down"
-"""Answers 409 when it is let in: no process leads here."""
+"""Answers 409 when it is let in: there is no leader here."""
 
 
 @pytest.mark.parametrize(

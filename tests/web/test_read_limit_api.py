@@ -23,4 +23,4 @@ def test_a_request_that_takes_too_long_says_narrow_the_window(
     monkeypatch.setattr("tsuzuki.services.runs.Runs.search", lambda _runs, wanted: search(wanted))
     answer = served.client.get("runs")
     assert (answer.status, answer.code) == (422, "read_timed_out")
-    assert "Narrow the window" in answer.json["hint"]
+    assert "Narrow the selection" in answer.json["hint"]

@@ -91,7 +91,7 @@ def test_every_tool_answers_each_caller_as_its_right_says(client: Client, caller
     ]
     for tool in tools:
         answer = call_text(client.as_(caller), tool.name)
-        is_refused = answer.startswith(f"!right_missing: this needs the right {tool.right}")
+        is_refused = answer.startswith(f"!right_missing: permission {tool.right} is required")
         assert is_refused == (not principal.may(tool.right)), (tool.name, answer)
 
 
@@ -110,8 +110,8 @@ def test_every_route_of_the_application_is_one_of_the_matrix(served: Served) -> 
 
 def test_a_scope_that_is_missing_is_told(client: Client) -> None:
     answer = client.as_("narrow").get("jobs")
-    assert answer.json["detail"] == "this needs the right jobs:read"
-    assert "narrowed to other scopes" in answer.json["hint"]
+    assert answer.json["detail"] == "permission jobs:read is required"
+    assert "limited to other scopes" in answer.json["hint"]
     assert "The role viewer" in client.as_("viewer").post("jobs/hello/runs").json["hint"]
 
 

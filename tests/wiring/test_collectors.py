@@ -79,18 +79,18 @@ def test_a_collector_of_another_distribution_brings_kind_tables_handler_service_
     [
         ({"record": "import no_such_module"}, "ModuleNotFoundError: No module named"),
         ({"record": "COLLECTOR = 7"}, "counting_plug_in:COLLECTOR is not a Collector"),
-        ({"record": RECORD.replace('name="{name}"', 'name="other"')}, "calls itself 'other'"),
+        ({"record": RECORD.replace('name="{name}"', 'name="other"')}, "names itself 'other'"),
         (
             {"options": OPTIONS.replace("up_to: int", "schedule: int")},
             "ValueError: keys of every job cannot be keys of a kind",
         ),
         ({"record": "import sys; sys.exit(1)"}, "SystemExit: 1"),
-        ({"name": "timezone"}, "the name is that of a key of tsuzuki.yaml"),
-        ({"name": "Count-Up"}, "a name has lower-case letters, digits and _ only"),
+        ({"name": "timezone"}, "the name is reserved for a key of tsuzuki.yaml"),
+        ({"name": "Count-Up"}, "a name may only contain lower-case letters, digits and _"),
         ({"revision": None}, "versions contains no migration"),
         (
             {"tables": TABLES.replace('name="{package}"', 'name="a-b"')},
-            "its tables are called 'a-b', which is not a plain name",
+            "its tables are named 'a-b', which is not a plain name",
         ),
     ],
 )
@@ -108,9 +108,9 @@ def test_a_broken_plug_in_is_named_and_stops_only_what_needs_it(
     started = run(workspace, site, "run-due", "--output", "json")
     assert started.code == 3
     assert "collector_refused" in started.err
-    assert "not a key we know" not in started.err
+    assert "unknown key" not in started.err
     for ended in looked:
-        assert f"warning: the collector '{name}' cannot be used: counting_plug_in: " in ended.err
+        assert f"warning: collector '{name}' cannot be used: counting_plug_in: " in ended.err
         assert why in ended.err
     for ended in (*looked, started, run(workspace, site, name, "ls")):
         assert "Traceback" not in ended.err
@@ -238,7 +238,7 @@ def test_a_table_of_another_component_is_refused(workspace: Workspace, site: Pat
     )
     listed = run(workspace, site, "job", "ls")
     assert listed.code == 0
-    assert "its tables (tsuzuki_job_runs) are those of engine" in listed.err
+    assert "its tables (tsuzuki_job_runs) belong to engine" in listed.err
 
 
 VERIFY = """

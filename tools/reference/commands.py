@@ -17,7 +17,7 @@ def commands_page() -> str:
     exits = [(code(number), meaning) for number, meaning in EXIT_CODE_MEANINGS.items()]
     return page(
         "Commands",
-        "Every command of `tsuzuki`, as `--help` tells it. Data goes to stdout, everything else to stderr.",
+        "Every command of `tsuzuki`, as shown by `--help`. Data goes to stdout, everything else to stderr.",
         "## Options of every command",
         table(("option", "meaning"), [_row(option.help_row(root)) for option in GLOBAL_OPTIONS]),
         "## Exit codes",

@@ -43,14 +43,13 @@ def errors_page() -> str:
     return page(
         "Errors",
         "An error has a stable code. A command prints `error[CODE]: …` with a hint on stderr, or with `--output json`"
-        " an object with `code`, `message` and `hint`; the API answers a problem document with the same `code`. What"
-        " stands in angle brackets differs from case to case. A mistake in a definition that was sent to the API is"
-        " answered with 422 instead of 503.",
+        " an object with `code`, `message` and `hint`; the API returns a problem document with the same `code`. Angle"
+        " brackets mark values. A mistake in a definition sent to the API returns 422 instead of 503.",
         "## Kinds",
-        table(("kind", "code", "exit code", "HTTP", "may a retry help", "meaning"), _kinds()),
+        table(("kind", "code", "exit code", "HTTP", "retry may help", "meaning"), _kinds()),
         "## Codes",
         table(
-            ("code", "exit code", "HTTP", "what is said", "what to do next"),
+            ("code", "exit code", "HTTP", "message", "hint"),
             [_row(name, origins[name]) for name in sorted(origins)],
         ),
     )

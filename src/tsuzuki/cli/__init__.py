@@ -1,7 +1,7 @@
-"""The command line: what a person typed becomes a call of `services`, the answer becomes text.
+"""The command line interface: translates commands into calls of `services` and their results into text.
 
-`root` holds the table of commands and the way in and out; each noun has its own file. Data goes to
-stdout through `output.emit`, talk goes to stderr, and every failure leaves through `failures`.
+`root` has the table of commands and the entry point; each command group has its own module. Data is printed to
+stdout by `output.emit`, messages go to stderr, and every failure leaves through `errors`.
 """
 
 from tsuzuki.cli.root import main, run_cli

@@ -1,7 +1,7 @@
-"""The application a command acts on, found from the current folder.
+"""Find and open the application that a command works on, starting from the current folder.
 
-Looking never makes anything: where there is neither a file nor a database, a command says so
-instead of leaving a stray database behind.
+Reading commands create nothing: without a file and a database, a command reports an error instead of leaving a
+stray database behind.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -62,7 +62,7 @@ def open_application(
         noticing_lock_waits(invocation, application.maintenance),
     ):
         if (file := application.maintenance.snapshot_of) is not None:
-            warn(invocation, f"{file} is read-only: what is written to it meanwhile is not shown")
+            warn(invocation, f"{file} is read-only: changes made in the meantime are not shown")
         if dry_run(application) if callable(dry_run) else dry_run:
             application.maintenance.require_existing()
             with _warning_of_new_refusals(invocation, application):
@@ -82,9 +82,9 @@ def lines_of_changes(changes: "Sequence[JobSyncChange]") -> list[str]:
     """What was applied, and apart from it what was removed: with another file by mistake, those are all jobs."""
     removed = [change.name for change in changes if change.after is None]
     applied = [change.name for change in changes if change.after is not None]
-    lines = [f"Applied what was changed in the file: {_listed(applied)}."] if applied else []
+    lines = [f"Applied changes from the file: {_listed(applied)}."] if applied else []
     if removed:
-        lines.append(f"Removed what is not in the file any more: {_listed(removed)}.")
+        lines.append(f"Deleted jobs that are no longer in the file: {_listed(removed)}.")
     return lines
 
 
@@ -150,5 +150,6 @@ def warn_of_refused_collectors(invocation: Invocation) -> None:
         for command in sorted({*collector.commands} & {*COMMANDS}):
             warn(
                 invocation,
-                f"the command {command!r} of the collector {name!r} is hidden by ours of that name",
+                f"command {command!r} of the collector {name!r} is hidden by the built-in command "
+                "of that name",
             )

@@ -1,4 +1,4 @@
-"""Values that are typed as JSON, as `key=value`, or as a duration."""
+"""Parameter types for JSON, `key=value`, durations and times."""
 
 import json
 import math
@@ -28,8 +28,8 @@ class JsonParameter(click.ParamType[Any]):
             return json.loads(value)
         except (ValueError, RecursionError) as problem:
             raise UsageError(
-                f"this is not JSON: {problem}",
-                hint='Quote it for the shell: \'{"key": "value"}\'',
+                f"invalid JSON: {problem}",
+                hint='Quote it for the shell, such as \'{"key": "value"}\'.',
                 code="not_json",
             ) from None
 
@@ -48,9 +48,7 @@ class RunNumber(StoredId):
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
-            raise UsageError(
-                f"{value!r} is not the number of a run", hint="See: tsuzuki run ls"
-            ) from None
+            raise UsageError(f"{value!r} is not a run number", hint="See: tsuzuki run ls") from None
 
 
 class Duration(click.ParamType[float]):
@@ -99,10 +97,13 @@ since_option = click.option(
     "--since",
     type=PastMoment(),
     metavar="WHEN",
-    help="From this time on: 24h, 7d, 2026-11-18 or 2026-11-18T06:30 (UTC).",
+    help="Start of the time range: 24h, 7d, 2026-11-18 or 2026-11-18T06:30 (UTC).",
 )
 until_option = click.option(
-    "--until", type=PastMoment(), metavar="WHEN", help="Before this time, written like --since."
+    "--until",
+    type=PastMoment(),
+    metavar="WHEN",
+    help="End of the time range (exclusive), written like --since.",
 )
 
 
@@ -120,7 +121,10 @@ class Seconds(Duration):
 
 
 timeout_option = click.option(
-    "--timeout", type=Seconds(), metavar="SECONDS", help="Give up waiting (exit 124)."
+    "--timeout",
+    type=Seconds(),
+    metavar="SECONDS",
+    help="Stop waiting after this time (exit code 124).",
 )
 
 

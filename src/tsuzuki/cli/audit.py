@@ -1,4 +1,4 @@
-"""`tsuzuki audit`: who changed what."""
+"""`tsuzuki audit`: who changed what, and when."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -31,7 +31,7 @@ COLUMNS = [
 
 @click.group(cls=Group)
 def audit() -> None:
-    """Look up who changed what, and when.
+    """Show who changed what, and when.
 
     \b
     tsuzuki audit ls
@@ -44,16 +44,18 @@ def audit() -> None:
     "--type",
     "object_type",
     type=click.Choice(audited_types()),
-    help="Of what.",
+    help="Show only changes to objects of this type.",
 )
-@click.option("--object", "object_id", metavar="NAME", help="Of this one.")
-@click.option("--actor", metavar="WHO", help="By whom, as in the column ACTOR.")
+@click.option("--object", "object_id", metavar="NAME", help="Show only changes to this object.")
+@click.option(
+    "--actor", metavar="WHO", help="Show only changes by this actor, as shown in the ACTOR column."
+)
 @since_option
 @limit_option
 @before_id_option
 @click.pass_obj
 def ls(invocation: Invocation, /, limit: int, **wanted: Any) -> None:
-    """List changes, the newest first.
+    """List changes, newest first.
 
     \b
     tsuzuki audit ls --actor cli:alice --limit 10
@@ -62,9 +64,9 @@ def ls(invocation: Invocation, /, limit: int, **wanted: Any) -> None:
     with open_application(invocation) as application:
         entries = application.audit.find(limit=limit + 1, **wanted)
     shown = entries[:limit]
-    emit(invocation, map(_row, shown), columns=_columns(invocation), empty="no changes")
+    emit(invocation, map(_row, shown), columns=_columns(invocation), empty="no changes found")
     if len(entries) > limit:
-        say(invocation, f"Older ones: tsuzuki audit ls --before-id {shown[-1].id}")
+        say(invocation, f"Show older changes with: tsuzuki audit ls --before-id {shown[-1].id}")
 
 
 def _row(entry: "AuditEntry") -> dict[str, Any]:

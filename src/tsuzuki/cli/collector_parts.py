@@ -1,4 +1,4 @@
-"""Loads the part that every collector adds to a command."""
+"""Load the parts that collectors add to a command."""
 
 from collections.abc import Callable
 from functools import partial

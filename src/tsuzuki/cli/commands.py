@@ -1,4 +1,4 @@
-"""The kinds of command: leaf, noun, and the root that loads a noun only when it is called."""
+"""Kinds of commands: single commands, groups, and the root group, which loads a command only when it is called."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ class Group(click.Group):
         looks_like_option = name.startswith("-")
         if not (looks_like_option or ctx.resilient_parsing or self.get_command(ctx, name)):
             raise UsageError(
-                f"no such command '{ctx.command_path} {name}'",
+                f"unknown command '{ctx.command_path} {name}'",
                 hint=self._nearest_command(ctx, name),
             )
         return super().resolve_command(ctx, args)
@@ -79,12 +79,12 @@ class Group(click.Group):
         if name.isdecimal() and self.get_command(ctx, "show"):
             return f'Did you mean "{ctx.command_path} show {name}"?'
         if elsewhere := _with_verb(ctx.find_root(), name):
-            return f"There is: {', '.join(elsewhere)}"
+            return f"Available: {', '.join(elsewhere)}"
         if ctx.parent is None and name in USUAL_NAMES:
             return f'Did you mean "{USUAL_NAMES[name]}"?'
         return (
             did_you_mean(name, self.list_commands(ctx)).strip()
-            or f"'{ctx.command_path} --help' lists the commands"
+            or f"List the commands with: {ctx.command_path} --help"
         )
 
 
@@ -132,8 +132,8 @@ class CollectorCommand(LazyCommand):
             return super().load()
         except (Exception, SystemExit) as problem:
             raise ConfigurationError(
-                f"the command {self.target} cannot be loaded: {type(problem).__name__}: {problem}",
-                hint="Repair or uninstall the distribution that it comes from.",
+                f"cannot load the command {self.target}: {type(problem).__name__}: {problem}",
+                hint="Repair or uninstall the package that provides it.",
                 code="collector_refused",
             ) from problem
 

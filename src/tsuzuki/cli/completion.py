@@ -1,4 +1,4 @@
-"""`tsuzuki completion`: teach a shell to complete our commands."""
+"""`tsuzuki completion`: print a shell's completion script."""
 
 import click
 from click.shell_completion import get_completion_class
@@ -11,7 +11,7 @@ from tsuzuki.cli.terminal.output import write
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the completion script of a shell.
+    """Print a shell's completion script.
 
     \b
     bash: tsuzuki completion bash > ~/.local/share/bash-completion/completions/tsuzuki
@@ -20,6 +20,6 @@ def completion(context: click.Context, shell: str) -> None:
     """
     script_maker = get_completion_class(shell)
     if script_maker is None:
-        raise click.UsageError(f"no completion is known for {shell}")
+        raise click.UsageError(f"no completion script for {shell}")
     root = context.find_root().command
     write(script_maker(root, {}, PROGRAM, COMPLETE_VARIABLE).source())

@@ -1,5 +1,4 @@
-"""What a shell offers for a word that is being typed: names and ids of this workspace. Commands of collectors make
-further completions with `completion`.
+"""Shell completion for names and IDs of this workspace. Commands of collectors add more with `completion`.
 
 Completion changes nothing and never fails: what cannot be looked up is not offered.
 """

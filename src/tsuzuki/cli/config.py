@@ -1,4 +1,4 @@
-"""`tsuzuki config`: is the file right, and what counts in the end."""
+"""`tsuzuki config`: check and show the configuration."""
 
 import os
 from dataclasses import replace
@@ -15,7 +15,7 @@ from tsuzuki.model.errors import ConfigurationError
 
 @click.group(cls=Group)
 def config() -> None:
-    """Check the configuration, and see what is in force.
+    """Check and show the configuration.
 
     \b
     tsuzuki config check
@@ -28,11 +28,10 @@ def config() -> None:
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.pass_obj
 def check(invocation: Invocation, file: Path | None) -> None:
-    """Read the file and tell everything that is wrong with it.
+    """Check the configuration file and report every problem.
 
-    FILE is the one that would be used unless said. The files that it names are read too. No
-    database is touched, so this is good for an editor or before a commit. Ends with 3 if something
-    is wrong.
+    FILE defaults to the file that would be used. Files that it refers to are checked too. The database
+    is not opened, so the check is safe in an editor or before a commit. Exit code 3 if there are problems.
 
     \b
     tsuzuki config check
@@ -42,8 +41,8 @@ def check(invocation: Invocation, file: Path | None) -> None:
     configuration = configuration_of(named, check_files=True)
     if configuration.file is None:
         raise ConfigurationError(
-            "there is no tsuzuki.yaml here or in a folder above",
-            hint="Write one with: tsuzuki init",
+            "no tsuzuki.yaml in this folder or any parent folder",
+            hint="Create one with: tsuzuki init",
             code="no_file",
         )
     for problem in (*configuration.refusals, *configuration.problems):
@@ -56,11 +55,13 @@ def check(invocation: Invocation, file: Path | None) -> None:
         columns=[Column("file"), Column("jobs")],
     )
     for variable in configuration.unset_variables:
-        warn(invocation, f"{variable.place}: the environment variable {variable.name} is not set")
+        warn(invocation, f"{variable.place}: environment variable {variable.name} is not set")
     jobs = f"{count} {'job' if count == 1 else 'jobs'}"
     left = len(set(unset))
     well = (
-        f"{left} {'variable is' if left == 1 else 'variables are'} not set" if left else "all well"
+        f"{left} {'variable is' if left == 1 else 'variables are'} not set"
+        if left
+        else "no problems"
     )
     say(invocation, f"{jobs}, {well}")
 
@@ -68,10 +69,9 @@ def check(invocation: Invocation, file: Path | None) -> None:
 @config.command()
 @click.pass_obj
 def show(invocation: Invocation) -> None:
-    """Show the configuration in force and where each part comes from.
+    """Show the effective configuration and where each value comes from.
 
-    A flag counts before the environment, that before the file, that before the default. Passwords
-    are not shown.
+    Precedence: flags, environment, file, defaults. Passwords are masked.
     """
     configuration = configuration_of(invocation)
     rows = [
@@ -86,10 +86,10 @@ def show(invocation: Invocation) -> None:
 @config.command()
 @click.pass_obj
 def schema(invocation: Invocation) -> None:
-    """Print the JSON Schema of the file, for editors.
+    """Print the JSON Schema of the configuration file, for editors.
 
-    It has the kinds of job that are installed here. `tsuzuki init` writes it beside the file, whose
-    first line names it for the YAML language server.
+    The schema includes the job types installed here. `tsuzuki init` writes it next to tsuzuki.yaml,
+    whose first line names it for the YAML language server.
 
     \b
     tsuzuki config schema

@@ -1,4 +1,4 @@
-"""`tsuzuki db`: look after the database."""
+"""`tsuzuki db`: upgrade, check, back up and restore the database."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ RESULT = Column(
 
 @click.group(cls=Group)
 def db() -> None:
-    """Look after the database: upgrade, check, back up, restore.
+    """Upgrade, check, back up and restore the database.
 
     \b
     tsuzuki db check
@@ -37,10 +37,10 @@ def db() -> None:
 @db.command()
 @click.pass_obj
 def upgrade(invocation: Invocation) -> None:
-    """Bring the tables to this version, or make them.
+    """Create the database's tables, or upgrade them to this version.
 
-    Every command that needs the database does this by itself; here it is a step of its own, for
-    a release. Doing it again changes nothing.
+    Every command that needs the database does this automatically; run it yourself to make it a separate
+    step of a release. Repeating it changes nothing.
     """
     with open_as_it_is(invocation) as application:
         upgrades = upgrade_tables(invocation, application)
@@ -58,15 +58,15 @@ def upgrade(invocation: Invocation) -> None:
         columns=[Column("component"), Column("before"), Column("after")],
     )
     if not any(upgrade.changed for upgrade in upgrades):
-        say(invocation, "The tables are those of this version; nothing was changed.")
+        say(invocation, "The database was already up to date.")
 
 
 @db.command()
 @click.pass_obj
 def check(invocation: Invocation) -> None:
-    """Look whether the database is whole; change nothing.
+    """Check database integrity (read-only).
 
-    Ends with 1 if something is wrong, with 5 if there is no database.
+    Exit code 1 if the database is damaged, 5 if there is none.
     """
     with open_as_it_is(invocation) as application:
         application.maintenance.require_existing()
@@ -85,10 +85,10 @@ def check(invocation: Invocation) -> None:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
 @click.pass_obj
 def backup(invocation: Invocation, file: Path | None) -> None:
-    """Copy the database as it is at this moment; writers go on.
+    """Back up the database while it is in use.
 
-    FILE must not exist. Unless said, the copy stands beside the database and bears the time in
-    its name. An SQLite database becomes another one, PostgreSQL a dump for pg_restore.
+    FILE must not exist. By default, the backup is created next to the database, with the time in its
+    name. The backup of an SQLite database is an SQLite file; that of PostgreSQL is a dump for pg_restore.
 
     \b
     tsuzuki db backup
@@ -110,7 +110,7 @@ def backup(invocation: Invocation, file: Path | None) -> None:
 def restore(invocation: Invocation, file: Path) -> None:
     """Replace the SQLite database with a backup.
 
-    Refused while a process uses the database. The old database is kept beside the new one.
+    Refused while a process uses the database. The old database is kept next to the new one.
 
     \b
     tsuzuki db restore /srv/backups/tsuzuki.db

@@ -1,4 +1,4 @@
-"""`tsuzuki doctor`: look at everything a workspace needs, and say what to do about what is not right."""
+"""`tsuzuki doctor`: check everything a workspace needs, and suggest fixes."""
 
 import platform
 from collections.abc import Iterator
@@ -20,18 +20,18 @@ COLUMNS = [
     Column("what"),
     Column("found"),
 ]
-NO_WORKSPACE_STEP = "Make a workspace: tsuzuki init. Or try the demo: tsuzuki demo"
+NO_WORKSPACE_STEP = "Create a workspace with: tsuzuki init. Or try the demo: tsuzuki demo"
 NEXT = Column("next", format=lambda step: step or "")
 
 
 @click.command(cls=Command)
 @click.pass_obj
 def doctor(invocation: Invocation) -> None:
-    """Look at what this workspace needs, and say what to do about what is not right.
+    """Check the workspace and its services, and suggest fixes.
 
-    Configuration, database, disk, clock, leader, workers, due work, and whether the services that
-    enabled jobs call let us in, by a call that changes nothing. Works without a database. No secret
-    is shown, so the output can be pasted. Ends with 1 if something does not work.
+    Checks the configuration, database, disk, clock, leader, workers, overdue runs, and whether the
+    services used by enabled jobs accept our credentials (with a read-only call). Works without a database.
+    The output contains no secrets, so it can be shared. Exit code 1 if a check fails.
 
     \b
     tsuzuki doctor
@@ -74,7 +74,7 @@ def _checks(invocation: Invocation) -> Iterator[Check]:
             if application.configuration.file is not None or application.maintenance.exists():
                 yield from application.diagnosis.checks()
             else:
-                yield fault("database", "there is none", NO_WORKSPACE_STEP)
+                yield fault("database", "not found", NO_WORKSPACE_STEP)
     except TsuzukiError as problem:
         yield fault_of("database", problem)
 
@@ -82,7 +82,7 @@ def _checks(invocation: Invocation) -> Iterator[Check]:
 def _configuration_checks(invocation: Invocation) -> Iterator[Check]:
     configuration = configuration_of(invocation, check_files=True)
     if configuration.file is None:
-        found = "there is no tsuzuki.yaml here or in a folder above"
+        found = "no tsuzuki.yaml in this folder or any parent folder"
         yield warning("configuration", found, NO_WORKSPACE_STEP)
         return
     wrong = (*configuration.refusals, *configuration.problems)
@@ -91,7 +91,7 @@ def _configuration_checks(invocation: Invocation) -> Iterator[Check]:
     for variable in configuration.unset_variables:
         yield warning(
             "configuration",
-            f"{variable.place}: the environment variable {variable.name} is not set",
+            f"{variable.place}: environment variable {variable.name} is not set",
             f"Set {variable.name} where the engine runs.",
         )
     if not wrong:

@@ -1,8 +1,7 @@
-"""The one map from an error to an exit code, and the one way an error is told.
+"""Map errors to exit codes, and print them.
 
-A failure prints nothing on stdout. On stderr stands its code, what happened, where, and what to do
-next; for a caller who asked for JSON, the same as one object on one line. A traceback is shown only
-for a bug of ours, and only when asked for.
+A failure prints nothing on stdout. On stderr it prints the code, what happened, where, and what to do next; with
+JSON output, the same as one object on one line. A traceback is printed only for bugs in Tsuzuki, with --verbose.
 """
 
 import re
@@ -105,8 +104,8 @@ class UnexpectedError(TsuzukiError):
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(
-            f"this is a bug in Tsuzuki: {type(cause).__name__}: {cause}",
-            hint="run it again with --verbose and report what it shows",
+            f"bug in Tsuzuki: {type(cause).__name__}: {cause}",
+            hint="Run the command again with --verbose and report the output.",
         )
         self.traceback = "".join(traceback.format_exception(cause))
 
@@ -136,19 +135,19 @@ EXIT_READER_GONE = 141
 
 EXIT_CODE_MEANINGS = {
     0: "ok",
-    1: "the run failed or a check found a fault",
+    1: "a run failed, or a check found a problem",
     2: "usage",
     3: "invalid configuration",
     4: "not found",
-    5: "the database cannot be reached or written",
+    5: "the database is unreachable or not writable",
     6: "conflict",
     7: "not permitted",
-    8: "an outside service refused or cannot be reached",
+    8: "an outside service refused or is unreachable",
     70: "a bug in Tsuzuki",
     74: "a file cannot be read or written",
-    124: "wait timed out",
+    124: "timed out while waiting",
     130: "interrupted",
-    141: "the reader of the output has gone (SIGPIPE)",
+    141: "the reader of the output closed it (SIGPIPE)",
 }
 """Every exit code, as `tsuzuki --help` and docs/guide/running.md list them."""
 
@@ -184,10 +183,10 @@ def as_known_error(failure: BaseException) -> TsuzukiError:
         case KeyboardInterrupt() | click.Abort():
             return Interrupted("interrupted")
         case NoArgsIsHelpError():
-            return UsageError("a command is missing", hint=_see_help(failure))
+            return UsageError("missing command", hint=_see_help(failure))
         case NoSuchOption():
             return UsageError(
-                f"no such option '{failure.option_name}'",
+                f"unknown option '{failure.option_name}'",
                 hint=_similar_option(failure) or _see_help(failure),
             )
         case click.ClickException():
@@ -221,7 +220,7 @@ def _similar_choice(failure: click.ClickException) -> str:
 
 def _see_help(failure: click.ClickException) -> str | None:
     context = getattr(failure, "ctx", None)
-    return f"see '{context.command_path} --help'" if context else None
+    return f"See: {context.command_path} --help" if context else None
 
 
 def problems_of(error: TsuzukiError) -> tuple[TsuzukiError, ...]:

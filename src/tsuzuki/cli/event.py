@@ -1,4 +1,4 @@
-"""`tsuzuki event`: say that something happened."""
+"""`tsuzuki event`: emit and list events."""
 
 from dataclasses import asdict
 from typing import Any
@@ -23,7 +23,7 @@ COLUMNS = [
 
 @click.group(cls=Group)
 def event() -> None:
-    """Say that something happened, and see what did.
+    """Emit and list events.
 
     \b
     tsuzuki event emit order.created --payload '{"order": 7}' --key order-7
@@ -32,15 +32,20 @@ def event() -> None:
 
 @event.command("emit")
 @click.argument("event_type", metavar="EVENT")
-@click.option("--payload", type=JsonParameter(), default="{}", metavar="JSON", help="What to tell.")
 @click.option(
-    "--key", "dedupe_key", metavar="KEY", help="Emit once for this type, however often it is said."
+    "--payload", type=JsonParameter(), default="{}", metavar="JSON", help="Payload of the event."
+)
+@click.option(
+    "--key",
+    "dedupe_key",
+    metavar="KEY",
+    help="Deduplication key: for each event type, repeated calls emit only one event.",
 )
 @click.pass_obj
 def emit_event(
     invocation: Invocation, event_type: str, payload: object, dedupe_key: str | None
 ) -> None:
-    """Emit an event; the jobs that wait for it will run.
+    """Emit an event, which starts the jobs that listen for it.
 
     \b
     tsuzuki event emit order.created --payload '{"order": 7}' --key order-7
@@ -52,28 +57,28 @@ def emit_event(
         listeners = application.events.listeners(event_type)
     emit(invocation, {**asdict(stored), "is_new": is_new, "listeners": listeners}, columns=COLUMNS)
     if not is_new:
-        say(invocation, f"The key {dedupe_key!r} was used before; this is the event of then.")
+        say(invocation, f"The key {dedupe_key!r} was used before; this is the event emitted then.")
     elif listeners:
-        say(invocation, f"It will run: {', '.join(listeners)}")
+        say(invocation, f"Jobs that will run: {', '.join(listeners)}")
     else:
         say(
             invocation,
-            f"No enabled job waits for {event_type!r}. A job does with `on_event: {event_type}`.",
+            f"No enabled job listens for {event_type!r}. Add `on_event: {event_type}` to a job.",
         )
 
 
 @event.command()
-@click.option("--type", "event_type", metavar="EVENT", help="Only of this type.")
+@click.option("--type", "event_type", metavar="EVENT", help="Show only events of this type.")
 @since_option
 @limit_option
 @before_id_option
 @click.pass_obj
 def ls(invocation: Invocation, /, **wanted: Any) -> None:
-    """List events, the newest first.
+    """List events, newest first.
 
     \b
     tsuzuki event ls --type order.created
     """
     with open_application(invocation) as application:
         found = application.events.find(**wanted)
-    emit(invocation, map(asdict, found), columns=COLUMNS, empty="no events")
+    emit(invocation, map(asdict, found), columns=COLUMNS, empty="no events found")

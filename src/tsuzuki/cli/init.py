@@ -1,4 +1,4 @@
-"""`tsuzuki init`: from an empty folder to a workspace with one job that runs."""
+"""`tsuzuki init`: create a workspace with one working job."""
 
 import shlex
 from contextlib import suppress
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from tsuzuki.services.configuration import ConfigurationView
 
 NEXT_COMMANDS = (
-    ("tsuzuki job ls", "the jobs, and when they run next"),
+    ("tsuzuki job ls", "list jobs and their next runs"),
     ("tsuzuki up", "start everything"),
     ("tsuzuki job run hello", "run the first job now"),
 )
 
 
 @click.command(cls=Command)
-@click.option("--if-missing", is_flag=True, help="Leave a file that is there as it is.")
+@click.option("--if-missing", is_flag=True, help="Do nothing if the file exists.")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), required=False)
 @click.pass_obj
 def init(invocation: Invocation, folder: Path | None, if_missing: bool) -> None:
-    """Make a workspace: a commented tsuzuki.yaml with one job, and its database.
+    """Create a workspace: a commented tsuzuki.yaml with one job, and its database.
 
-    FOLDER is the current one unless said, and is made if it is missing. Beside the file stand
-    .env.example, with the variables that may be set, and tsuzuki.schema.json, by which an editor
-    completes keys. A file that exists is never changed.
+    FOLDER defaults to the current folder and is created if needed. Also written: .env.example, which lists
+    the environment variables, and tsuzuki.schema.json, which lets editors complete keys. Existing files are
+    never changed.
 
     \b
     tsuzuki init
@@ -52,7 +52,7 @@ def init(invocation: Invocation, folder: Path | None, if_missing: bool) -> None:
     if written:
         _say_what_next(invocation, folder)
     else:
-        say(invocation, f"{file} was there already and is as it was.")
+        say(invocation, f"{file} exists; nothing was changed.")
 
 
 def _file_to_write(invocation: Invocation, folder: Path | None) -> Path:
@@ -63,7 +63,7 @@ def _file_to_write(invocation: Invocation, folder: Path | None) -> Path:
         target = here / folder if folder else here
         return new_file(target, environ=invocation.environ, use_variable=folder is None)
     if folder:
-        raise UsageError("FOLDER and --config both say where", hint="Leave one of them out.")
+        raise UsageError("FOLDER and --config cannot be combined", hint="Use one of them.")
     return here / invocation.config_file
 
 
@@ -75,7 +75,7 @@ def _written(file: Path, *, if_missing: bool) -> list[Path]:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as problem:
         raise FileUnusable(
-            f"the folder {file.parent} cannot be made: {problem.strerror}",
+            f"cannot create the folder {file.parent}: {problem.strerror}",
             hint="Choose a folder you may write to.",
             code="folder_unwritable",
         ) from problem
@@ -86,7 +86,8 @@ def _written(file: Path, *, if_missing: bool) -> list[Path]:
             return []
         raise Conflict(
             problem.message,
-            hint="It was left as it is. Start it with: tsuzuki up. Or make another: tsuzuki init FOLDER",
+            hint="The file was not changed. Start it with: tsuzuki up. Or create another workspace: "
+            "tsuzuki init FOLDER",
             place=problem.place,
         ) from None
 
@@ -111,7 +112,7 @@ def _show(invocation: Invocation, configuration: "ConfigurationView") -> None:
 def _say_what_next(invocation: Invocation, folder: Path | None) -> None:
     steps = [*NEXT_COMMANDS]
     if folder and folder != Path():
-        steps.insert(0, (f"cd {shlex.quote(str(folder))}", "where the workspace is"))
+        steps.insert(0, (f"cd {shlex.quote(str(folder))}", "change to the workspace"))
     width = max(len(command) for command, _ in steps)
     say(invocation, "")
     say(invocation, "Next:")

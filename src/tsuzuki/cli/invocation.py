@@ -1,4 +1,4 @@
-"""What one call of `tsuzuki` was asked for, beside the command itself."""
+"""The global options and surroundings of one call of `tsuzuki`."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""`tsuzuki leader`: who leads, and ending a term."""
+"""`tsuzuki leader`: show the leader, and end its term."""
 
 from dataclasses import asdict
 
@@ -26,7 +26,7 @@ COLUMNS = [
 
 @click.group(cls=Group)
 def leader() -> None:
-    """See who leads, or make it step down.
+    """Show the leader, or make it step down.
 
     \b
     tsuzuki leader show
@@ -36,7 +36,7 @@ def leader() -> None:
 @leader.command()
 @click.pass_obj
 def show(invocation: Invocation) -> None:
-    """Show who leads, since when, and in which epoch.
+    """Show which process leads, since when and in which epoch.
 
     \b
     tsuzuki leader show --output json
@@ -49,14 +49,14 @@ def show(invocation: Invocation) -> None:
     if locked is not None:
         warn(invocation, locked)
     elif not is_alive:
-        say(invocation, "No process leads. Start a leader with: tsuzuki up")
+        say(invocation, "There is no leader. Start one with: tsuzuki up")
 
 
 @leader.command("step-down")
 @yes_option
 @click.pass_obj
 def step_down(invocation: Invocation, yes: bool) -> None:
-    """End the current leader's term; another election follows.
+    """Make the leader step down. Another election follows.
 
     \b
     tsuzuki leader step-down --yes

@@ -1,4 +1,4 @@
-"""The options every command takes, before or after its name; of two the later one counts."""
+"""The options that every command accepts, before or after its name; if given twice, the later one applies."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -55,31 +55,31 @@ GLOBAL_OPTIONS: tuple[GlobalOption, ...] = (
         "config_file",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="The configuration file, instead of looking for tsuzuki.yaml.",
+        help="Configuration file (default: tsuzuki.yaml in this folder or a parent).",
     ),
     GlobalOption(
         "--database-url",
         metavar="URL",
-        help="The database, whatever the environment and the file say.",
+        help="Database URL; overrides the environment and the file.",
     ),
     GlobalOption(
         "--output",
         "-o",
         type=EnumChoice(OutputFormat),
         metavar="FORMAT",
-        help="How data is printed: table (unless said), json, jsonl or plain.",
+        help="Output format: table (default), json, jsonl or plain.",
     ),
-    GlobalOption("--no-color", is_flag=True, help="No colours, as with NO_COLOR."),
-    GlobalOption("--verbose", "-v", is_flag=True, help="Say more; show tracebacks of bugs."),
-    GlobalOption("--quiet", "-q", is_flag=True, help="Say nothing but data and errors."),
+    GlobalOption("--no-color", is_flag=True, help="Disable colors, like NO_COLOR."),
+    GlobalOption("--verbose", "-v", is_flag=True, help="Show more detail, and tracebacks of bugs."),
+    GlobalOption("--quiet", "-q", is_flag=True, help="Print only data and errors."),
 )
 
 
 limit_option = click.option(
-    "--limit", type=click.IntRange(1, 1000), default=50, help="At most so many."
+    "--limit", type=click.IntRange(1, 1000), default=50, help="Maximum number of results."
 )
 before_id_option = click.option(
-    "--before-id", type=StoredId(), metavar="ID", help="Older than this one."
+    "--before-id", type=StoredId(), metavar="ID", help="Show only entries older than this ID."
 )
 
 

@@ -1,4 +1,4 @@
-"""The way in and out: the table of commands, and one call from arguments to exit code."""
+"""The table of commands, and the entry point from arguments to exit code."""
 
 import gc
 import os
@@ -28,58 +28,48 @@ from tsuzuki.cli.options import read_global_options
 COMMANDS: dict[str, LazyCommand] = {
     "init": LazyCommand(
         "tsuzuki.cli.init:init",
-        "Make a workspace: a commented tsuzuki.yaml with one job, and its database.",
+        "Create a workspace: a commented tsuzuki.yaml with one job, and its database.",
     ),
     "demo": LazyCommand(
         "tsuzuki.cli.demo.demo:demo",
-        "Start a demo: stand-ins for outside services, an engine and the web page.",
+        "Start a demo with sample jobs, stand-ins for outside services and the web page.",
     ),
     "up": LazyCommand(
         "tsuzuki.cli.serve.up:up",
-        "Start everything: lead, work, and serve the web page and the HTTP API.",
+        "Start the engine, the web page and the HTTP API.",
     ),
     "web": LazyCommand(
         "tsuzuki.cli.serve.web:web",
-        "Serve the web page and the HTTP API alone; leading and working is left to others.",
+        "Start only the web page and the HTTP API.",
     ),
-    "run-due": LazyCommand("tsuzuki.cli.run.due:run_due", "Run everything that is due, then end."),
-    "job": LazyCommand("tsuzuki.cli.job.job:job", "Look at jobs and change them."),
-    "run": LazyCommand(
-        "tsuzuki.cli.run.run:run", "Look at runs, follow them, cancel and retry them."
-    ),
-    "event": LazyCommand(
-        "tsuzuki.cli.event:event", "Say that something happened, and see what did."
-    ),
+    "run-due": LazyCommand("tsuzuki.cli.run.due:run_due", "Run everything that is due, then exit."),
+    "job": LazyCommand("tsuzuki.cli.job.job:job", "List, start, add and change jobs."),
+    "run": LazyCommand("tsuzuki.cli.run.run:run", "List, watch, explain, cancel and retry runs."),
+    "event": LazyCommand("tsuzuki.cli.event:event", "Emit and list events."),
     "worker": LazyCommand(
         "tsuzuki.cli.worker:worker",
-        "Start a worker that leaves leading to others; or look at workers.",
+        "Start a worker that never leads, or manage workers.",
     ),
-    "leader": LazyCommand("tsuzuki.cli.leader:leader", "See who leads, or make it step down."),
+    "leader": LazyCommand("tsuzuki.cli.leader:leader", "Show the leader, or make it step down."),
     "settings": LazyCommand(
         "tsuzuki.cli.settings:settings",
-        "Look at and change what can be tuned while everything runs.",
+        "Show and change settings while everything is running.",
     ),
-    "audit": LazyCommand("tsuzuki.cli.audit:audit", "Look up who changed what, and when."),
+    "audit": LazyCommand("tsuzuki.cli.audit:audit", "Show who changed what, and when."),
     "token": LazyCommand(
         "tsuzuki.cli.access.api_token:token",
-        "Make tokens for programs that use the API, and revoke them.",
+        "Create and revoke tokens for programs that use the API.",
     ),
-    "user": LazyCommand(
-        "tsuzuki.cli.access.user:user", "Add people who may sign in, and set what they may do."
-    ),
-    "db": LazyCommand(
-        "tsuzuki.cli.db:db", "Look after the database: upgrade, check, back up, restore."
-    ),
-    "config": LazyCommand(
-        "tsuzuki.cli.config:config", "Check the configuration, and see what is in force."
-    ),
+    "user": LazyCommand("tsuzuki.cli.access.user:user", "Manage users, their roles and passwords."),
+    "db": LazyCommand("tsuzuki.cli.db:db", "Upgrade, check, back up and restore the database."),
+    "config": LazyCommand("tsuzuki.cli.config:config", "Check and show the configuration."),
     "doctor": LazyCommand(
         "tsuzuki.cli.doctor:doctor",
-        "Look at what this workspace needs, and say what to do about what is not right.",
+        "Check the workspace and its services, and suggest fixes.",
     ),
     "verify": LazyCommand(
         "tsuzuki.cli.verify:verify",
-        "Compare stored data with its source, and name what is missing.",
+        "Compare stored data with its source and report what is missing.",
     ),
     "mcp": LazyCommand(
         "tsuzuki.cli.serve.mcp:mcp",
@@ -87,10 +77,10 @@ COMMANDS: dict[str, LazyCommand] = {
     ),
     "sandbox": LazyCommand(
         "tsuzuki.cli.serve.sandbox:sandbox",
-        "Start stand-ins for outside services, and say how to point Tsuzuki at them.",
+        "Start stand-ins for outside services, and show how to use them.",
     ),
     "completion": LazyCommand(
-        "tsuzuki.cli.completion:completion", "Print the completion script of a shell."
+        "tsuzuki.cli.completion:completion", "Print a shell's completion script."
     ),
 }
 """Every command but those of collectors, in the order in which `tsuzuki --help` shows them."""

@@ -1,4 +1,4 @@
-"""`tsuzuki settings`: what can be tuned while everything runs."""
+"""`tsuzuki settings`: show and change settings while everything is running."""
 
 import sys
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ OBJECT = [
 
 @click.group(cls=Group)
 def settings() -> None:
-    """Look at and change what can be tuned while everything runs.
+    """Show and change settings while everything is running.
 
     \b
     tsuzuki settings ls
@@ -47,7 +47,7 @@ def settings() -> None:
 @settings.command()
 @click.pass_obj
 def ls(invocation: Invocation) -> None:
-    """List every setting with the value in force."""
+    """List all settings with their effective values."""
     with open_application(invocation) as application:
         views = application.settings.find()
     rows = [view.as_dict() for view in views]
@@ -65,7 +65,7 @@ def terminal_row(rows: list[dict[str, Any]]) -> list[Column]:
 @click.argument("key", shell_complete=setting_names)
 @click.pass_obj
 def get(invocation: Invocation, key: str) -> None:
-    """Show one setting; with --output plain, only its value.
+    """Show a setting; with --output plain, only its value.
 
     \b
     tsuzuki settings get lease_seconds --output plain
@@ -80,7 +80,7 @@ def get(invocation: Invocation, key: str) -> None:
 @click.argument("value")
 @click.pass_obj
 def set_(invocation: Invocation, key: str, value: str) -> None:
-    """Change a setting; running engines take it up by themselves.
+    """Change a setting. Running engines pick it up automatically.
 
     \b
     tsuzuki settings set worker_ttl_seconds 12
@@ -95,7 +95,7 @@ def set_(invocation: Invocation, key: str, value: str) -> None:
 @click.argument("key", shell_complete=setting_names)
 @click.pass_obj
 def reset(invocation: Invocation, key: str) -> None:
-    """Give a setting its default back.
+    """Reset a setting to its default.
 
     \b
     tsuzuki settings reset worker_ttl_seconds

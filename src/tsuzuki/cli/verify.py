@@ -1,4 +1,4 @@
-"""`tsuzuki verify`: compare what is stored with its source, and name what is missing."""
+"""`tsuzuki verify`: compare stored data with its source and report what is missing."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -37,13 +37,13 @@ COLUMNS = [
     "--since",
     type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),
     metavar="DATE",
-    help="Verify ticks and posts from this UTC date or time on (default: 30 days ago).",
+    help="Start of the time range in UTC for ticks and posts (default: 30 days ago).",
 )
 @click.option(
     "--until",
     type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),
     metavar="DATE",
-    help="Verify ticks up to this UTC date or time (default: all planned ticks).",
+    help="End of the time range in UTC for ticks (default: last planned tick).",
 )
 @click.option(
     "--calls",
@@ -60,9 +60,9 @@ def verify(
     until: datetime | None,
     calls: int,
 ) -> None:
-    """Compare stored data with its source, and name what is missing.
+    """Compare stored data with its source and report what is missing.
 
-    Verifies all parts by default. Changes nothing. Exit code 1 if anything is missing, or if a source
+    Verifies all parts by default and changes nothing. Exit code 1 if anything is missing, or if a source
     could not be compared.
 
     \b

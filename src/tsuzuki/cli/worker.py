@@ -1,4 +1,4 @@
-"""`tsuzuki worker`: start one, see them, send them away."""
+"""`tsuzuki worker`: start, list, drain and detach workers."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ COLUMNS = [
     Column("held", "RUNS", align="right"),
     Column("capacity", align="right"),
     Column("tags", format=format_list),
-    Column("silent_seconds", "LAST HEARD", format=_format_silence),
+    Column("silent_seconds", "LAST SEEN", format=_format_silence),
     Column("leads", format=lambda leads: "leads" if leads else "-"),
 ]
 
@@ -34,7 +34,7 @@ COLUMNS = [
 @database_wait_option
 @click.pass_context
 def worker(context: click.Context, /, **options: Any) -> None:
-    """Start a worker that leaves leading to others; or look at workers.
+    """Start a worker that never leads, or manage workers.
 
     \b
     tsuzuki worker --capacity 4
@@ -45,10 +45,10 @@ def worker(context: click.Context, /, **options: Any) -> None:
 
 
 @worker.command()
-@click.option("--all", "with_gone", is_flag=True, help="Also those that left.")
+@click.option("--all", "with_gone", is_flag=True, help="Include stopped workers.")
 @click.pass_obj
 def ls(invocation: Invocation, with_gone: bool) -> None:
-    """List workers: what they hold, and when they were last heard.
+    """List workers with their load and when they were last seen.
 
     \b
     tsuzuki worker ls --all
@@ -59,7 +59,7 @@ def ls(invocation: Invocation, with_gone: bool) -> None:
         invocation,
         [view.as_dict() for view in views],
         columns=COLUMNS,
-        empty="no workers; start one: tsuzuki up",
+        empty="no workers; start one with: tsuzuki up",
     )
 
 
@@ -67,7 +67,7 @@ def ls(invocation: Invocation, with_gone: bool) -> None:
 @click.argument("worker_id", metavar="WORKER", shell_complete=worker_ids)
 @click.pass_obj
 def drain(invocation: Invocation, worker_id: str) -> None:
-    """Let a worker finish what it has, take nothing new, and leave.
+    """Drain a worker: let it finish its runs, assign it no new ones, then stop it.
 
     \b
     tsuzuki worker drain host-1234-a1b2c3
@@ -75,7 +75,7 @@ def drain(invocation: Invocation, worker_id: str) -> None:
     with open_application(invocation) as application:
         application.workers.drain(worker_id)
         view = application.workers.get(worker_id)
-    say(invocation, f"'{worker_id}' will finish what it has and leave.")
+    say(invocation, f"'{worker_id}' is draining: it will finish its runs and stop.")
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, view.as_dict(), columns=COLUMNS)
 
@@ -85,16 +85,16 @@ def drain(invocation: Invocation, worker_id: str) -> None:
 @yes_option
 @click.pass_obj
 def detach(invocation: Invocation, worker_id: str, yes: bool) -> None:
-    """Detach a worker: what it runs is stopped, and retried elsewhere.
+    """Detach a worker: stop its runs and retry them on other workers.
 
     \b
     tsuzuki worker detach host-1234-a1b2c3 --yes
     """
     with open_application(invocation) as application:
         application.workers.get(worker_id)
-        confirm(invocation, f"stop everything that runs on {worker_id}", yes=yes)
+        confirm(invocation, f"stop all runs on {worker_id}", yes=yes)
         application.workers.detach(worker_id)
         view = application.workers.get(worker_id)
-    say(invocation, f"'{worker_id}' is detached.")
+    say(invocation, f"'{worker_id}' detached.")
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, view.as_dict(), columns=COLUMNS)

@@ -61,8 +61,8 @@ class ConfigEditor:
             jobs = _jobs_data(document)
             if name in jobs:
                 raise Conflict(
-                    f"there already is a job `{name}`",
-                    hint="Choose another name, or update that job.",
+                    f"a job named `{name}` already exists",
+                    hint="Choose another name, or change that job with: tsuzuki job update",
                     place=document.place_of_key(("jobs", name)),
                     code="job_exists",
                 )
@@ -130,7 +130,7 @@ def _edited(
         after = _apply(before, plan(before))
     except Uneditable as problem:
         raise ConfigurationError(
-            f"this change cannot be made to {path} without changing more: {problem}",
+            f"{path} cannot be changed like this without changing more: {problem}",
             hint="Nothing was written. Make the change in an editor.",
             code="config_uneditable",
         ) from None
@@ -177,7 +177,7 @@ def _find_job(document: YamlDocument, name: str) -> tuple[MappingEntry, dict[str
         )
     entry = jobs_mapping(document).own_entry(name)
     if entry is None:
-        raise Uneditable(f"job `{name}` is taken from another part of the file")
+        raise Uneditable(f"job `{name}` is defined in another part of the file")
     body = jobs[name]
     return entry, body if isinstance(body, dict) else {}
 

@@ -16,83 +16,84 @@ VARIABLES_NAME = ".env.example"
 
 STARTER = """\
 # yaml-language-server: $schema=tsuzuki.schema.json
-# Tsuzuki: what runs here, and when.
+# The jobs of this Tsuzuki workspace.
 #
-# This file is yours. Tsuzuki changes it only when you ask it to, and then only the lines of that
-# job. Secrets do not belong in it: write ${NAME}, or ${NAME:-default}, and set the variable.
+# You own this file. Tsuzuki edits it only when you change a job with a command or on the web
+# page, and then only the lines of that job. Keep secrets out of it: write ${NAME} or
+# ${NAME:-default}, and set the environment variable.
 
 version: 1
 
-# Where runs are kept. SQLite beside this file is enough for one machine; several machines share a
-# PostgreSQL.
+# The database. SQLite next to this file is enough for one machine; several machines share a
+# PostgreSQL database.
 # database_url: sqlite:///tsuzuki.db
 # database_url: postgresql://tsuzuki:${TSUZUKI_DATABASE_PASSWORD}@localhost/tsuzuki
 
-# Optional: a Redis makes reactions faster. Nothing is lost without it.
+# Optional: Redis makes reactions faster. Nothing is lost without it.
 # redis_url: ${TSUZUKI_REDIS_URL}
 
-# The time zone of the schedules below, for those that do not name one.
+# Default time zone of the schedules below.
 timezone: UTC
 
-# Where old logs go: a folder, or the URL of an object store.
+# Archive for old logs: a folder, or the URL of an object store.
 # log_archive: ./.tsuzuki/logs
 
-# Named in requests to other servers, so that their owners can reach you.
+# Contact address sent with requests to other servers, so that their owners can reach you.
 # contact: me@example.org
 
 {sections}jobs:
   hello:
-    description: Say hello, to see that everything works
+    description: Say hello to check that everything works
     command: [echo, "hello from Tsuzuki"]
     schedule: {every: 10m}
 
-  # A command with more of what a job can say.
+  # A command with more options.
   # backup:
   #   description: Copy the database every night
   #   command: [pg_dump, --format=custom, --file=backup.dump]
   #   environment:
-  #     PGPASSWORD: ${BACKUP_PASSWORD}   # filled in when the command starts, never stored
+  #     PGPASSWORD: ${BACKUP_PASSWORD}   # expanded when the command starts, never stored
   #   cwd: /srv/backup
   #   schedule: {daily_at: "02:30", timezone: Europe/Berlin}
-  #   spread: 30s                        # start up to so much later, each job at its own offset
+  #   spread: 30s                        # delay the start by up to 30s, each job by its own offset
   #   misfire: one                       # after downtime: one (the newest), skip, or all
-  #   catchup_window: 1d                 # nothing older than this is made up for
+  #   catchup_window: 1d                 # skip missed runs older than this
   #   timeout: 2h
   #   max_retries: 3
   #   backoff: {initial: 1m, factor: 2, cap: 1h, jitter: 0.1}
 
-  # A Python function; each run is given the arguments.
+  # A Python function, called with these arguments.
   # report:
   #   python: "reports.weekly:send"
   #   arguments: {recipient: team@example.com}
   #   schedule: {weekly: {day: monday, at: "09:00"}}
-  #   concurrency_policy: forbid         # while it still runs: forbid, allow or replace
-  #   priority: 10                       # from -1000 to 1000, higher goes first
-  #   tags: [mail]                       # only workers with all of these tags take it
+  #   concurrency_policy: forbid         # while a run is in progress: forbid, allow or replace
+  #   priority: 10                       # from -1000 to 1000, higher runs first
+  #   tags: [mail]                       # run only on workers with all of these tags
 
-  # A job that waits for an event instead of a time.
+  # A job that is started by an event instead of a schedule.
   # invoice:
   #   command: [./make-invoice]
   #   on_event: order.created
   #   max_concurrent: 4
-  #   concurrency_key: customer          # runs that share this argument
-  #   max_concurrent_per_key: 1          # go one after the other
+  #   concurrency_key: customer          # runs with the same value of this argument
+  #   max_concurrent_per_key: 1          # run one after the other
   #   enabled: false
 """
 
 
 VARIABLES = """\
 # Variables that Tsuzuki reads. Copy this file to .env, fill in what you use, and keep .env out of git.
-# Tsuzuki does not read .env by itself:
+# Tsuzuki does not read .env automatically:
 #   in a shell:  set -a; . ./.env; set +a; tsuzuki up
 #   systemd:     EnvironmentFile=/path/to/.env
 #   Docker:      --env-file .env
-# Each of them may end in _FILE and name a file that holds the value.
+# With _FILE at the end of its name, a variable names a file that contains the value.
 
-# The database, in place of the one beside tsuzuki.yaml.
+# The database, instead of the one next to tsuzuki.yaml.
 #TSUZUKI_DATABASE_URL=postgresql://tsuzuki:password@localhost/tsuzuki
 
-# A Redis makes reactions faster. Nothing is lost without it.
+# Redis makes reactions faster. Nothing is lost without it.
 #TSUZUKI_REDIS_URL=redis://localhost:6379/0
 """
 

@@ -56,7 +56,7 @@ class LockWatch:
                 run=hold.user.run_id,
                 job=hold.user.job,
                 seconds=round(seconds, 1),
-                hint="It held SQLite's write lock for longer than transaction_seconds_max.",
+                hint="The transaction held SQLite's write lock for longer than transaction_seconds_max.",
             )
 
     def _name(self, hold: WriteHold, seconds: float) -> None:
@@ -107,7 +107,7 @@ class LockWatch:
             holder = LockHolder(pid=holder.pid, command=holder.command, since=self._since(waited))
             sqlite_lock.write_note(self._file, holder)
         log.warning(
-            "write lock held for long",
+            "write lock held for a long time",
             holder_pid=holder.pid,
             holder_command=holder.command or None,
             run=holder.run_id,
@@ -129,7 +129,7 @@ class LockWatch:
             leader_pid=process.pid if process else None,
             leading_since=lead.taken_at,
             lease_expires_at=lead.lease_expires_at,
-            hint="A process that is stopped inside a write holds it until it goes on or ends.",
+            hint="A process stopped during a write holds the lock until it resumes or ends.",
         )
 
     @property

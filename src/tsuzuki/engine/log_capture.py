@@ -35,7 +35,7 @@ def _log_end_of_thread(ended: Any) -> None:
     if ended.exc_type is SystemExit:
         return
     log.error(
-        "a thread ended by an exception",
+        "thread ended with an exception",
         thread=ended.thread.name if ended.thread else None,
         error=repr(ended.exc_value),
         exc_info=(ended.exc_type, ended.exc_value, ended.exc_traceback),
@@ -44,7 +44,7 @@ def _log_end_of_thread(ended: Any) -> None:
 
 def _log_unraisable(failed: Any) -> None:
     log.warning(
-        "an exception was ignored",
+        "exception ignored",
         where=failed.err_msg or repr(failed.object),
         error=repr(failed.exc_value),
     )

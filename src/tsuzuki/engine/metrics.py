@@ -59,24 +59,24 @@ class Metrics:
         )
         self._ended = Counter(
             "tsuzuki_runs_ended",
-            "Runs whose end the database accepted, without those that a worker stopped when it shut down.",
+            "Accepted run ends, except of runs that a worker stopped while shutting down.",
             ["job", "state"],
             registry=self.registry,
         )
         self._refused = Counter(
             "tsuzuki_run_ends_refused",
-            "Run ends refused by the fence: the worker did not own the run any more.",
+            "Run ends refused by the fence because the worker no longer owned the run.",
             registry=self.registry,
         )
-        self._retries = Counter("tsuzuki_retries", "Retries stored.", registry=self.registry)
+        self._retries = Counter("tsuzuki_retries", "Retries created.", registry=self.registry)
         self._delay = BatchHistogram(
             "tsuzuki_run_start_delay_seconds",
-            "Delay from when a run was due to its start.",
+            "Delay from a run's due time to its start.",
             buckets=(0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 3600),
             registry=self.registry,
         )
         self._planned = Counter(
-            "tsuzuki_ticks", "Ticks planned as runs or as skips.", ["as"], registry=self.registry
+            "tsuzuki_ticks", "Ticks that became runs or skips.", ["as"], registry=self.registry
         )
         self._events = Counter("tsuzuki_events_seen", "Events processed.", registry=self.registry)
         self._assigned = Counter(
@@ -92,13 +92,13 @@ class Metrics:
         )
         self._failing = Gauge(
             "tsuzuki_loop_failing",
-            f"1 while the last {FAILURES_MIN} steps of a loop, or more, have failed.",
+            f"while the last {FAILURES_MIN} or more steps of a loop have failed, else 0.",
             ["loop"],
             registry=self.registry,
         )
         self._wal_bytes = Gauge(
             "tsuzuki_sqlite_wal_bytes",
-            "Size of the write-ahead log of an SQLite database.",
+            "Size of the SQLite write-ahead log.",
             ["file"],
             registry=self.registry,
         )
@@ -106,10 +106,10 @@ class Metrics:
             "tsuzuki_runs_running", "Runs executing on this worker.", registry=self.registry
         )
         self.leading = Gauge(
-            "tsuzuki_leading", "1 while this process leads.", registry=self.registry
+            "tsuzuki_leading", "while this process is the leader, else 0.", registry=self.registry
         )
         self.epoch = Gauge(
-            "tsuzuki_epoch", "Epoch of this process's last term.", registry=self.registry
+            "tsuzuki_epoch", "Epoch of this process's most recent term.", registry=self.registry
         )
 
     def watch_wal(self, file: str, wal_bytes: Callable[[], int]) -> None:

@@ -357,7 +357,7 @@ class Engine:
         them."""
         try:
             for component, revision in self._schema.check(connection).items():
-                log.info("schema expanded, going on", component=component, revision=revision)
+                log.info("schema extended, continuing", component=component, revision=revision)
         except SchemaMismatch as mismatch:
             self.worker_steps.stop_accepting()
             self.outdated = mismatch

@@ -165,7 +165,7 @@ class RunContext:
         """
         if self._stop_signal.is_fenced:
             raise Fenced(
-                f"run {self.id} has ended, so nothing more can be written for it",
+                f"run {self.id} has ended, so it can write nothing more",
                 hint="Return when `cancelled` is true, and finish all work before returning.",
             )
         return self._run_io.transaction(self._task)

@@ -10,8 +10,8 @@ def require_counts(processed: object, total: object) -> None:
     """Raise `UsageError` (`progress`) for what cannot be stored as the progress of a run."""
     if not _is_count(processed) or not (total is None or _is_count(total)):
         raise UsageError(
-            f"progress cannot be {processed!r} of {total!r}",
-            hint="Count in whole numbers from 0 on; leave the total out if it is unknown.",
+            f"invalid progress: {processed!r} of {total!r}",
+            hint="Use whole numbers from 0; leave out the total if it is unknown.",
             code="progress",
         )
 

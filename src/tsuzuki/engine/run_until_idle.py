@@ -30,7 +30,7 @@ def run_until_idle(engine: Engine, *, stop: threading.Event) -> Counter[RunState
 
 def another_leads() -> Conflict:
     return Conflict(
-        "another process leads, and runs what is due",
+        "another process is the leader and runs what is due",
         hint="Show the leader: tsuzuki leader show",
         code="already_running",
     )

@@ -30,7 +30,7 @@ def failure_of(
     count = len(attempts)
     after = f" after {count} attempts" if count > 1 else ""
     failure = RunFailed(
-        f"run {run.id} of {run.job_name} ended as {run.state}{after}: {run.error or run.reason}",
+        f"run {run.id} of {run.job_name} is {run.state}{after}: {run.error or run.reason}",
         hint=f"See: tsuzuki run show {run.id}",
         run=run,
         attempts=attempts,

@@ -66,7 +66,7 @@ class Handle(Generic[R]):
             if left <= 0:
                 raise WaitTimedOut(
                     f"run {run.id} is still {run.state} after {timeout_seconds:g} s",
-                    hint="The work continues. handle.explain() says why it takes long.",
+                    hint="The run continues. Call handle.explain() to see why it takes so long.",
                 )
             await asyncio.sleep(left)
             pause = min(pause * 1.5, POLL_LONGEST_SECONDS)

@@ -31,8 +31,8 @@ def require_isolable(function: Callable[..., Any]) -> None:
     else:
         return
     raise UsageError(
-        f"{name} cannot be executed in a process of its own: it {cause}",
-        hint="Move it to the top of an importable module, or use isolation: thread.",
+        f"{name} cannot run in a separate process: it {cause}",
+        hint="Move it to the top level of an importable module, or set isolation: thread.",
         code="not_isolable",
     )
 

@@ -132,8 +132,9 @@ class Tsuzuki:
         function = function.__wrapped__ if isinstance(function, Job) else function
         if "<locals>" in function.__qualname__:
             raise UsageError(
-                f"{function.__qualname__} is a function inside a function",
-                hint="Define it at the top of a module: other processes import it by name.",
+                f"{function.__qualname__} is defined inside a function",
+                hint="Define it at the top level of a module, so that other processes can import it by "
+                "name.",
             )
         if options.get("isolation") == Isolation.PROCESS:
             require_isolable(function)
@@ -141,9 +142,7 @@ class Tsuzuki:
         job_name = name or function.__name__
         other = self._signatures.get(path)
         if other is not None and other.function is not function:
-            raise UsageError(
-                f"two functions are both {path}", hint="Give one of them another name."
-            )
+            raise UsageError(f"two functions have the path {path}", hint="Rename one of them.")
         signature = JobSignature(function)
         body = body_of(options)
         if "schedule" not in body:  # only ticks must not overlap by default

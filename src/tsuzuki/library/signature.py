@@ -37,14 +37,14 @@ class JobSignature:
         for number, parameter in enumerate(parameters):
             if parameter.kind not in _FILLED_BY_NAME:
                 raise UsageError(
-                    f"{self.name} cannot be a job: its parameter `{parameter}` has no name to fill it by",
-                    hint="Give each argument a parameter of its own.",
+                    f"{self.name} cannot be a job: its parameter `{parameter}` cannot be passed by name",
+                    hint="Give each argument its own named parameter.",
                     code="parameter_kind",
                 )
             if is_context(parameter) and (number > 0 or parameter.kind is not _FILLED_BY_NAME[0]):
                 raise UsageError(
                     f"{self.name} cannot be a job: its run context `{parameter.name}` is not the first parameter",
-                    hint="Make it the first one, or call tsuzuki.current_run() in the function.",
+                    hint="Make it the first parameter, or call tsuzuki.current_run() in the function.",
                     code="context_not_first",
                 )
         self.takes_context = bool(parameters) and is_context(parameters[0])
@@ -123,7 +123,7 @@ class JobSignature:
             return convert(adapter, value)
         except (ValidationError, PydanticSerializationError, UsageError) as problem:
             raise UsageError(
-                f"{self.name} {verb} something else than it declares: "
+                f"{self.name} {verb} something other than its declared type: "
                 + "; ".join(_sentences("the result", problem)),
                 hint="Return a value of the annotated type, or change the annotation.",
                 code="result_invalid",
@@ -158,7 +158,8 @@ class JobSignature:
         except (PydanticSchemaGenerationError, PydanticUserError) as problem:
             what = "its result" if name == RESULT else f"its parameter `{name}`"
             raise UsageError(
-                f"{self.name} cannot be a job: {what} cannot be stored: {str(problem).splitlines()[0]}",
+                f"{self.name} cannot be a job: {what} cannot be stored: "
+                f"{str(problem).splitlines()[0]}",
                 hint="Use JSON values, dataclasses, TypedDicts, pydantic models, datetimes, Decimals, UUIDs, "
                 "Paths or enums.",
                 code="type_not_storable",
@@ -171,7 +172,7 @@ class JobSignature:
             return self._invalid([str(problem)])
         takes = ", ".join(f"`{name}`" for name in known) or "no arguments"
         return UsageError(
-            f"{self.name} does not take `{unknown[0]}`; it takes {takes}",
+            f"{self.name} does not accept `{unknown[0]}`; it takes {takes}",
             hint=did_you_mean(unknown[0], known).strip() or None,
             code="arguments_invalid",
         )

@@ -28,11 +28,11 @@ def checked_arguments(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
         if value in _MISSING:
             continue
         if parameter.name in found:
-            raise _refusal(tool, f'"{parameter.name}" and its alias "{name}" are both given.')
+            raise _refusal(tool, f'"{parameter.name}" and its alias "{name}" cannot be combined.')
         found[parameter.name] = _value(tool, parameter, value)
     for parameter in tool.parameters:
         if parameter.required and parameter.name not in found:
-            raise _refusal(tool, f'{tool.name} needs "{parameter.name}".')
+            raise _refusal(tool, f'{tool.name} requires "{parameter.name}".')
     return found
 
 
@@ -56,7 +56,7 @@ def _refusal(tool: Tool, what: str, misspelt: str = "") -> UsageError:
     )
     return UsageError(
         f"{what}{suggestion}",
-        hint=f"It takes: {known}.\nNext: {next_call(tool)}",
+        hint=f"Arguments: {known}.\nNext: {next_call(tool)}",
         code="bad_arguments",
     )
 
@@ -98,7 +98,7 @@ def _wanted_words(parameter: ToolParameter, types: Sequence[str]) -> str:
     if "enum" in schema:
         return f"one of {', '.join(schema['enum'])}"
     words = " or ".join(
-        {"array": "a list of texts", "string": "a text"}.get(one, one) for one in types
+        {"array": "a list of strings", "string": "a text"}.get(one, one) for one in types
     )
     if "minimum" in schema and "maximum" in schema:
         return f"{words} from {schema['minimum']} to {schema['maximum']}"

@@ -58,7 +58,7 @@ def _answer(
     except Exception as problem:  # noqa: BLE001 -- a fault of ours must not end the connection
         _log.exception("the tool %s failed", name)
         told = f"internal_error: {name} failed: {type(problem).__name__}: {problem}"
-        hint = f"This is a fault of Tsuzuki. Another call may work: {next_call(tool)}"
+        hint = f"Internal error in Tsuzuki. Another call may work: {next_call(tool)}"
     if state.mask is not None:  # before it is cut: what is left of a secret would not be recognised
         told, hint = state.mask.text(told), None if hint is None else state.mask.text(hint)
     return refusal(told, hint, budget=call.budget if call else REFUSAL_BUDGET)

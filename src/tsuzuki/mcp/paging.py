@@ -80,9 +80,9 @@ class McpCursor:
 
 def foreign_cursor(text: str) -> UsageError:
     return UsageError(
-        f"the cursor {text[:40]!r} belongs to another question",
-        hint="Repeat the call that gave it, with the same arguments and this cursor;"
-        " or leave the cursor out to start anew.",
+        f"the cursor {text[:40]!r} belongs to another call",
+        hint="Repeat the call that returned it, with the same arguments and this cursor, or "
+        "leave the cursor out to start over.",
         code="bad_cursor",
     )
 
@@ -156,7 +156,7 @@ class _Draft(Generic[Item]):
         return self._made(form.name, count, form.render(self._shown[:count]), counts)
 
     def empty(self, budget: int) -> ToolAnswer:
-        words = self._page.empty if self._start == 0 else "There is nothing more."
+        words = self._page.empty if self._start == 0 else "No more results."
         return self._made("full", 0, clipped(words, 2 * budget))
 
     def cut(self, form: ItemForm[Item], budget: int) -> ToolAnswer:

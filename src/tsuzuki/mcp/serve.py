@@ -160,8 +160,8 @@ def _listener(port: int) -> socket.socket:
     except OSError as problem:
         listener.close()
         raise Conflict(
-            f"port {port} of {LOOPBACK} cannot be used: {problem.strerror}",
-            hint="Name another port with --port; 0 takes a free one.",
+            f"cannot use port {port} of {LOOPBACK}: {problem.strerror}",
+            hint="Choose another port with --port; 0 picks a free one.",
             code="port_in_use",
         ) from None
     return listener

@@ -199,7 +199,7 @@ def _check(context: Context, params: TaskParams) -> None:
         if named != params.task_id:
             raise MCPError(
                 HEADER_MISMATCH,
-                f"the header {MCP_NAME_HEADER} must have the value of 'taskId'",
+                f"the header {MCP_NAME_HEADER} must equal 'taskId'",
             )
     if not declares_tasks(context):
         raise tasks_not_declared()

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from tsuzuki.model.errors import TsuzukiError
 
-SERVICE_STEP = "See whether the service runs at this address, and can be reached from here."
+SERVICE_STEP = "Check that the service is running at this address and reachable from here."
 
 
 class CheckResult(StrEnum):

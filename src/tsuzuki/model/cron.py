@@ -90,25 +90,26 @@ def _checked(expression: str, timezone: str) -> str:
 def _fields(expression: str) -> list[str]:
     text = expression.strip()
     if len(text) > _EXPRESSION_LENGTH_MAX:
-        raise ScheduleError(f"a cron expression of {len(text)} characters", hint=_EXAMPLE)
+        raise ScheduleError(f"cron expression too long: {len(text)} characters", hint=_EXAMPLE)
     if text.startswith("@"):
         text = _expanded(text)
     fields = text.upper().split()
     if len(fields) == 6:
         raise ScheduleError(
-            f"the cron expression {text!r} has 6 fields",
-            hint=f"Seconds are not supported; for less than a minute use every: 30s. {_EXAMPLE}",
+            f"cron expression {text!r} has 6 fields",
+            hint="Seconds are not supported; for intervals below a minute use every: 30s. "
+            f"{_EXAMPLE}",
         )
     if len(fields) != len(_FIELDS):
-        raise ScheduleError(f"the cron expression {text!r} has {len(fields)} fields", hint=_EXAMPLE)
+        raise ScheduleError(f"cron expression {text!r} has {len(fields)} fields", hint=_EXAMPLE)
     return fields
 
 
 def _expanded(macro: str) -> str:
     if macro.lower() not in MACROS:
         raise ScheduleError(
-            f"{macro!r} is not a cron macro",
-            hint=f"{did_you_mean(macro, MACROS)}Known are {', '.join(MACROS)}.",
+            f"unknown cron macro {macro!r}",
+            hint=f"{did_you_mean(macro, MACROS)}Known macros: {', '.join(MACROS)}.",
         )
     return MACROS[macro.lower()]
 
@@ -122,7 +123,7 @@ def _invalid_field(fields: list[str]) -> ScheduleError:
             CronSim(" ".join(alone), _ANY_WALL)
         except CronSimError:
             return ScheduleError(
-                f"the cron expression {' '.join(fields)!r} has a bad {name}: {field!r}",
+                f"cron expression {' '.join(fields)!r} has an invalid {name}: {field!r}",
                 hint=_EXAMPLE,
             )
     return _never_due(" ".join(fields))
@@ -130,6 +131,6 @@ def _invalid_field(fields: list[str]) -> ScheduleError:
 
 def _never_due(expression: str) -> ScheduleError:
     return ScheduleError(
-        f"the cron expression {expression!r} is never due",
-        hint="No month it names has such a day.",
+        f"cron expression {expression!r} is never due",
+        hint="None of its months has such a day.",
     )

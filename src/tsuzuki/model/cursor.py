@@ -48,7 +48,7 @@ def advance(cursor: Cursor, *, returned: int, now: datetime) -> Cursor:
         raise ValueError("a page cannot have fewer than no items")
     if cursor.is_exhausted:
         raise Conflict(
-            f"the collection of {cursor.job_name} is exhausted at {cursor.start_index}",
+            f"the search of {cursor.job_name} is exhausted at {cursor.start_index}",
             hint="Reset the cursor to collect from the beginning.",
         )
     if returned == 0:

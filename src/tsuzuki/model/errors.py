@@ -1,28 +1,28 @@
-"""Every error Tsuzuki raises on purpose, as one tree.
+"""The tree of all errors that Tsuzuki raises on purpose.
 
     TsuzukiError
     ├── UsageError            the call itself is wrong
-    │   └── ReadTimedOut      it asks for more than can be read in the time it may take
-    ├── ConfigurationError    a file, a variable or a definition is wrong
+    │   └── ReadTimedOut      a read took longer than its time limit
+    ├── ConfigurationError    a file, an environment variable or a definition is wrong
     │   └── ScheduleError     a schedule that cannot be parsed or is never due
-    ├── NotFound              no such job, run, worker, setting
-    ├── Unreachable           the database does not answer, or cannot be written
-    │   ├── NotListening      it answers, but wake-ups of other processes cannot arrive by it
+    ├── NotFound              an object does not exist
+    ├── Unreachable           the database is unavailable or not writable
+    │   ├── NotListening      the database cannot deliver wake-ups of other processes
     │   ├── SchemaMismatch    the database belongs to another version of Tsuzuki
-    │   ├── ServiceUnreachable an outside service refuses, or does not answer
+    │   ├── ServiceUnreachable an outside service refused or is unavailable
     │   └── FileUnusable      a file or folder cannot be read or written
-    ├── Conflict              another caller was first (a lost race); read again and decide again
-    │   ├── Fenced            this worker does not own the run any more: stop, write nothing
+    ├── Conflict              another caller was first (a lost race): read again, then decide again
+    │   ├── Fenced            this worker no longer owns the run: stop, write nothing
     │   └── VersionMismatch   an edit was made against an older version
-    ├── NotPermitted          the caller may not do this
-    │   └── NotAuthenticated  the caller did not prove who it is: a token, a session, a password is refused
-    ├── WaitTimedOut          what was waited for did not happen in time
+    ├── NotPermitted          the caller lacks the permission
+    │   └── NotAuthenticated  a token, session, password or signature was refused
+    ├── WaitTimedOut          a wait took longer than its time limit
     ├── WorkFailed            a build or a collection that was waited for failed
     │   └── RunFailed         a run that was waited for failed for good, with all its retries
-    ├── IncompleteRun         a handler did part of its work, and `result` says which
-    └── Interrupted           the user asked to stop
+    ├── IncompleteRun         a handler did part of its work, described by `result`
+    └── Interrupted           the user or a shutdown stopped the operation
 
-An error has four facts for its caller: a stable `code`, whether a retry can help (`permanent`), when to retry
+An error tells its caller four things: a stable `code`, whether a retry can help (`permanent`), when to retry
 (`retry_after_seconds`), and what to do next (`hint`). Interfaces translate the class, never the text.
 """
 
@@ -86,25 +86,25 @@ class TsuzukiError(Exception):
 
 
 class UsageError(TsuzukiError):
-    """The call itself is wrong: an option missing, a value out of bounds."""
+    """The call itself is wrong, such as a missing option or a value out of bounds."""
 
     code = "usage"
 
 
 class ReadTimedOut(UsageError):
-    """A read was cancelled because it took longer than it may. A narrower one will do."""
+    """A read was canceled because it exceeded its time limit. A narrower selection may succeed."""
 
     code = "read_timed_out"
 
 
 class ConfigurationError(TsuzukiError):
-    """A file, an environment variable or a definition is wrong. `place` is its position."""
+    """A file, an environment variable or a definition is wrong. `place` is the position of the mistake."""
 
     code = "configuration"
 
 
 def extra_missing(message: str, *, extra: str, code: str = "extra_missing") -> ConfigurationError:
-    """A library that comes with an extra of the distribution is not installed."""
+    """The error for a library of an optional extra that is not installed."""
     hint = f"Install it with: pip install 'tsuzuki[{extra}]'"
     return ConfigurationError(message, hint=hint, code=code)
 
@@ -116,20 +116,20 @@ class ScheduleError(ConfigurationError):
 
 
 class NotFound(TsuzukiError):
-    """No such object by that name or number."""
+    """An object with this name or number does not exist."""
 
     code = "not_found"
 
 
 class Unreachable(TsuzukiError):
-    """The database does not answer, or cannot be written; the parent of the same for services and files."""
+    """The database is unavailable or not writable. Parent of similar errors of services and files."""
 
     code = "unreachable"
     permanent = False
 
 
 class NotListening(Unreachable):
-    """The database answers, but wake-ups of other processes cannot arrive by it."""
+    """The database responds but cannot deliver wake-ups of other processes."""
 
     code = "not_listening"
     permanent = True
@@ -150,7 +150,7 @@ class SchemaMismatch(Unreachable):
 
 
 class ServiceUnreachable(Unreachable):
-    """An outside service refuses, or does not answer."""
+    """An outside service refused or is unavailable."""
 
     code = "service"
 
@@ -162,22 +162,21 @@ class FileUnusable(Unreachable):
 
 
 class Conflict(TsuzukiError):
-    """Another caller was first: a lost race, not a fault. Read again and decide again."""
+    """Another caller was first (a lost race). Read again, then decide again."""
 
     code = "conflict"
     permanent = False
 
 
 class Fenced(Conflict):
-    """This worker does not own the run any more. Nothing more may be written for it."""
+    """This worker no longer owns the run, so it must write nothing more for it."""
 
     code = "fenced"
     permanent = True
 
 
 class VersionMismatch(Conflict):
-    """An edit was made against an older version. `differences` are the keys, each with the current value and the
-    one that was to be stored."""
+    """An edit was based on an older version. `differences` has each key with its current and its intended value."""
 
     code = "version_mismatch"
 
@@ -189,26 +188,26 @@ class VersionMismatch(Conflict):
 
 
 class NotPermitted(TsuzukiError):
-    """The caller is authenticated, but may not do this."""
+    """The caller is authenticated but lacks the permission."""
 
     code = "not_permitted"
 
 
 class NotAuthenticated(NotPermitted):
-    """The caller did not prove who it is: a token, a session, a password or a signature is refused."""
+    """A token, session, password or signature was refused."""
 
     code = "not_authenticated"
 
 
 class WaitTimedOut(TsuzukiError):
-    """What was waited for did not happen in time; it may still happen."""
+    """A wait exceeded its time limit; the awaited event may still happen."""
 
     code = "wait_timed_out"
     permanent = False
 
 
 class IncompleteRun(TsuzukiError):
-    """A handler did part of its work. Its run fails, and `result` is stored with it."""
+    """A handler did part of its work. Its run fails with `result` stored."""
 
     code = "incomplete"
 
@@ -218,7 +217,7 @@ class IncompleteRun(TsuzukiError):
 
 
 class WorkFailed(TsuzukiError):
-    """Work that was waited for failed: a build, a collection, or a run."""
+    """A build, collection or run failed while a caller waited for it."""
 
     code = "run_failed"
 
@@ -253,12 +252,12 @@ class RunFailed(WorkFailed):
 
     @property
     def reason(self) -> "Reason | None":
-        """Why it ended so."""
+        """Reason for that end."""
         return self.run.reason
 
 
 class Interrupted(TsuzukiError):
-    """The user at the terminal, or the end of a server, asked to stop."""
+    """The user or a shutdown of the server stopped the operation."""
 
     code = "interrupted"
     permanent = False

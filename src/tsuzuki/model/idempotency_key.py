@@ -11,7 +11,7 @@ def check_key(key: str | None) -> None:
     if key is None or 1 <= len(key) <= KEY_LENGTH_MAX:
         return
     raise UsageError(
-        f"a key has from 1 to {KEY_LENGTH_MAX} characters, not {len(key)}",
-        hint="Leave it out to have none, or shorten it, for example to a hash of the text.",
+        f"a key must have 1 to {KEY_LENGTH_MAX} characters, not {len(key)}",
+        hint="Shorten it, for example to a hash of the text, or leave it out.",
         code="key_length",
     )

@@ -62,9 +62,8 @@ class JobSpec:
     def __post_init__(self) -> None:
         if not NAME_PATTERN.fullmatch(self.name):
             raise ConfigurationError(
-                f"{self.name!r} cannot be a job name",
-                hint="Use letters, digits, '.', '_' and '-', starting with a letter or digit, "
-                "at most 100 characters.",
+                f"invalid job name {self.name!r}",
+                hint="Use up to 100 letters, digits, '.', '_' and '-', starting with a letter or digit.",
                 code="job_name",
             )
 

@@ -38,7 +38,7 @@ def encode(value: Any, *, replace: Callable[[str], str] | None = None) -> str:
             text.encode("utf-8")
     except (TypeError, ValueError, RecursionError) as problem:
         raise UsageError(
-            f"this value cannot be written as JSON: {problem}",
+            f"cannot write this value as JSON: {problem}",
             hint="Use strings, numbers, true, false, null, lists and objects with string keys.",
             code="not_json",
         ) from None
@@ -51,7 +51,7 @@ def check(value: Any) -> None:
     # Most values have few brackets: they are counted much faster than matched.
     if text.count("{") + text.count("[") > DEPTH_MAX and is_too_deep(text.encode("utf-8")):
         raise UsageError(
-            f"this value is nested deeper than {DEPTH_MAX} levels",
+            f"this value is nested more than {DEPTH_MAX} levels deep",
             hint="Send the inner part as text.",
             code="too_deep",
         )

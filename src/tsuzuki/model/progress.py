@@ -78,8 +78,9 @@ class ProgressMeter:
 def _require_valid(processed: int, total: int | None) -> None:
     if processed < 0 or (total is not None and processed > total):
         raise UsageError(
-            f"progress cannot be {processed} of {'unknown' if total is None else total}",
-            hint="Report what is done so far, from 0 up to the total; None if that is unknown.",
+            f"invalid progress: {processed} of {'unknown' if total is None else total}",
+            hint="Report how many are done, from 0 to the total, or None as the total if it is "
+            "unknown.",
         )
 
 

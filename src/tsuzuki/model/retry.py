@@ -40,7 +40,7 @@ class RetryPolicy:
         _require("jitter", self.jitter, at_least=0, at_most=1)
         if self.max_retries != int(self.max_retries):
             raise ConfigurationError(
-                f"max_retries cannot be {self.max_retries}", hint="Use a whole number."
+                f"invalid max_retries: {self.max_retries}", hint="Use a whole number."
             )
 
     def delay_seconds(self, retries_used: int, random: Random) -> float:
@@ -116,5 +116,5 @@ def _require(name: str, value: float, *, at_least: int, at_most: int = 1_000_000
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not at_least <= value <= at_most:
         raise ConfigurationError(
-            f"{name} cannot be {value!r}", hint=f"Use a number from {at_least} to {at_most}."
+            f"invalid {name}: {value!r}", hint=f"Use a number from {at_least} to {at_most}."
         )

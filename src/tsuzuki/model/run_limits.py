@@ -24,8 +24,8 @@ def result_text(result: Any) -> str:
     size = len(text) if text.isascii() else len(text.encode("utf-8"))
     if size > RESULT_BYTES_MAX:
         raise UsageError(
-            f"the result is {size} bytes of JSON, which is more than the limit of {RESULT_BYTES_MAX}",
-            hint="Write it to a file or a table, and return its name.",
+            f"the result has {size} bytes of JSON; the limit is {RESULT_BYTES_MAX}",
+            hint="Write it to a file or table, and return the name of that.",
             code="result_too_large",
         )
     return text

@@ -51,7 +51,7 @@ class UnreadableSchedule:
         raise ScheduleError(self.describe(), hint=self.problem.hint)
 
     def describe(self) -> str:
-        return f"cannot be read here: {self.problem.message}"
+        return f"cannot be displayed: {self.problem.message}"
 
     def as_mapping(self) -> dict[str, Any]:
         return dict(self.stored)
@@ -60,8 +60,9 @@ class UnreadableSchedule:
 Schedule: TypeAlias = Every | AtTimes | AtMinutes | Cron | UnreadableSchedule
 
 _FORMS = (
-    'Valid forms: cron: "*/5 * * * *" · every: 10m · daily_at: "07:00" · hourly_at_minute: 15 · '
-    'weekdays_at: "09:00" · weekly: {day: monday, at: "09:00"}; each may have a timezone.'
+    'Valid forms: cron: "*/5 * * * *" · every: 10m · daily_at: "07:00" · '
+    'hourly_at_minute: 15 · weekdays_at: "09:00" · weekly: {day: monday, at: '
+    '"09:00"}; each can have a timezone.'
 )
 _WEEKLY_FORM = (
     'Write weekly: {day: monday, at: "09:00"} or weekly: {days: [mon, thu], at: "09:00"}.'
@@ -106,7 +107,7 @@ def _from_mapping(options: Mapping[Any, Any], default_timezone: str) -> Schedule
     timezone = options.get("timezone")
     if timezone is not None and not isinstance(timezone, str):
         raise ScheduleError(
-            f"{timezone!r} is not a time zone",
+            f"unknown time zone {timezone!r}",
             hint="Use a name such as Europe/Berlin, Asia/Tokyo or UTC.",
             code="timezone",
         )
@@ -122,7 +123,7 @@ def _only_trigger(options: Mapping[Any, Any]) -> str:
     if len(triggers) != 1:
         found = " and ".join(triggers) or "none"
         raise ScheduleError(
-            f"a schedule has exactly one trigger, this one has {found}", hint=_FORMS
+            f"a schedule must have exactly one trigger; this one has {found}", hint=_FORMS
         )
     return str(triggers[0])
 
@@ -131,7 +132,7 @@ def _refuse_unknown(options: Mapping[Any, Any], allowed: set[str], hint: str) ->
     for key in options:
         if key not in allowed:
             raise ScheduleError(
-                f"a schedule has no {key!r} here", hint=did_you_mean(str(key), allowed) + hint
+                f"unknown key {key!r} in a schedule", hint=did_you_mean(str(key), allowed) + hint
             )
 
 

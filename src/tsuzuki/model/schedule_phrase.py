@@ -60,6 +60,6 @@ def _unknown_phrase(text: str, words: str) -> ScheduleError:
     question = "" if first in EXAMPLES else did_you_mean(first, EXAMPLES)
     examples = ", ".join(f'"{example}"' for example in EXAMPLES.values())
     return ScheduleError(
-        f"the schedule {text!r} is not understood",
-        hint=f'{question}Write {examples} or a cron expression "*/5 * * * *".',
+        f"cannot parse the schedule {text!r}",
+        hint=f'{question}Use {examples} or a cron expression "*/5 * * * *".',
     )

@@ -24,7 +24,7 @@ _AMOUNT = re.compile(r"([0-9]{1,9})\s*([a-z]+)\s*")
 _INTERVAL = re.compile(rf"(?:{_AMOUNT.pattern})+")
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 _INTERVAL_HINT = "Write 30s, 10m, 2h, 1d or 1h30m, or a number of seconds."
-_CLOCK_HINT = 'Write "07:00" or "07:00:30", in 24 hours, in quotes; or a list of such times.'
+_CLOCK_HINT = 'Write "07:00" or "07:00:30" (24-hour clock, in quotes), or a list of such times.'
 _MINUTE_HINT = "Write a whole number from 0 to 59, or a list of them."
 _DAY_HINT = "Write a day such as monday or mon, or a list of days."
 _ANCHOR_HINT = 'Write a time such as "2026-01-01T06:00:00Z".'
@@ -39,7 +39,7 @@ def read_interval(value: object) -> timedelta:
     try:
         return timedelta(seconds=seconds)
     except (OverflowError, ValueError) as error:
-        raise ScheduleError("an interval that is not finite", hint=_INTERVAL_HINT) from error
+        raise ScheduleError("the interval must be finite", hint=_INTERVAL_HINT) from error
 
 
 def _seconds_in(text: str) -> int:
@@ -90,7 +90,7 @@ def read_minutes(value: object) -> tuple[int, ...]:
 
 def _read_minute(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 59:
-        raise ScheduleError(f"{value!r} is not a minute of an hour", hint=_MINUTE_HINT)
+        raise ScheduleError(f"{value!r} is not a minute of the hour", hint=_MINUTE_HINT)
     return value
 
 
@@ -135,5 +135,5 @@ def _each(value: object, what: str, hint: str) -> Sequence[object]:
     """One value or a list of values, as a list that is never empty."""
     many = value if isinstance(value, list | tuple) else [value]
     if not many:
-        raise ScheduleError(f"an empty list where {what} is needed", hint=hint)
+        raise ScheduleError(f"the list is empty, but {what} is required", hint=hint)
     return many

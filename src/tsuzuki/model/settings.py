@@ -102,7 +102,8 @@ class EngineSettings:
         5,
         1,
         1000,
-        "How often a run may be orphaned or lose its worker before further retries count against its limit.",
+        "Number of orphanings and lost workers of a run before further retries count "
+        "against its limit.",
     )
     misfire_grace_seconds: float = _setting(
         60.0, 0.0, 3600.0, "Maximum delay at which a scheduled run still counts as on time."
@@ -162,7 +163,7 @@ class EngineSettings:
             if not holds:
                 raise UsageError(
                     message,
-                    hint="Change the other setting first, or both by steps that keep the rule.",
+                    hint="Change the other setting first, or change both in steps that keep the rule.",
                     code="setting_conflict",
                 )
         return self

@@ -61,8 +61,8 @@ class Every:
         require_aware(self.anchor)
         if not INTERVAL_MIN <= self.interval <= INTERVAL_MAX:
             raise ScheduleError(
-                f"an interval of {self.interval} is out of bounds",
-                hint="Use at least 1s and at most 3660d.",
+                f"the interval {self.interval} is out of bounds",
+                hint="Use an interval from 1s to 3660d.",
             )
         object.__setattr__(self, "anchor", self.anchor.astimezone(UTC))
 
@@ -100,7 +100,7 @@ class AtTimes:
     def __post_init__(self) -> None:
         zone_named(self.timezone)
         if not self.times or not self.days:
-            raise ScheduleError("a schedule needs at least one time and one day")
+            raise ScheduleError("a schedule must have at least one time and one day")
         object.__setattr__(self, "times", tuple(sorted(set(self.times))))
 
     def next_after(self, t: datetime) -> datetime:
@@ -153,7 +153,7 @@ class AtMinutes:
     def __post_init__(self) -> None:
         zone_named(self.timezone)
         if not self.minutes or not all(0 <= minute <= 59 for minute in self.minutes):
-            raise ScheduleError("minutes of an hour are numbers from 0 to 59")
+            raise ScheduleError("minutes of the hour must be numbers from 0 to 59")
         object.__setattr__(self, "minutes", tuple(sorted(set(self.minutes))))
 
     def next_after(self, t: datetime) -> datetime:

@@ -107,7 +107,7 @@ def _next_first_showing(zone: ZoneInfo, wall: datetime, next_wall: NextWall) -> 
             return by_old
         wall = _wall(zone, _change(zone, by_new, by_old)) - _JUST
     raise ScheduleError(
-        f"the schedule is never due: every one of its times is in a DST gap of {zone.key}",
+        f"the schedule is never due because all its times fall into a DST gap of {zone.key}",
         hint="Choose an hour that exists on the days when the clock is set forward.",
     )
 

@@ -75,7 +75,7 @@ def verify(
     """Raises `NotAuthenticated` with the code `signature_missing`, `signature_wrong` or `signature_stale`,
     `UsageError` for an id that is none, and `ConfigurationError` for a secret that is none."""
     if not secrets or not all(secrets):
-        raise ConfigurationError("a webhook has no secret", code="webhook_secret")
+        raise ConfigurationError("the webhook has no secret", code="webhook_secret")
     given = Headers(headers)
     match kind:
         case WebhookKind.STANDARD:
@@ -127,11 +127,11 @@ def _verify_standard(
         if signature.startswith("v1,")
     ]
     if not _is_any_same(map(_bytes, given), expected):
-        raise _refused("the signature of this webhook is wrong", "signature_wrong")
+        raise _refused("wrong webhook signature", "signature_wrong")
     # Only then: a time that was not signed says nothing.
     if not _SECONDS.fullmatch(at) or abs(now.timestamp() - int(at)) > TOLERANCE_SECONDS:
         raise _refused(
-            "this webhook was signed too long ago, or a clock is wrong", "signature_stale"
+            "the webhook was signed too long ago, or a clock is wrong", "signature_stale"
         )
     return _delivery(delivery_id, None)
 
@@ -143,8 +143,8 @@ def _standard_key(secret: str) -> bytes:
         key = b""
     if not key:
         raise ConfigurationError(
-            "the secret of a webhook of the kind standard must be whsec_ and base64",
-            hint="Copy it whole from the sender.",
+            "the secret of a webhook of kind standard must be whsec_ followed by base64",
+            hint="Copy the whole secret from the sender.",
             code="webhook_secret",
         )
     return key
@@ -157,7 +157,7 @@ def _verify_github(secrets: Sequence[str], headers: Headers, body: bytes) -> Web
         for secret in secrets
     ]
     if not _is_any_same([_bytes(signature)], expected):
-        raise _refused("the signature of this webhook is wrong", "signature_wrong")
+        raise _refused("wrong webhook signature", "signature_wrong")
     return _delivery(headers.first("X-GitHub-Delivery"), headers.first("X-GitHub-Event"))
 
 
@@ -165,7 +165,7 @@ def _verify_shared(secrets: Sequence[str], headers: Headers, name: str) -> None:
     given = _required(headers, name)
     # By their hashes, which are of one length: a comparison of unequal lengths tells how long the secret is.
     if not _is_any_same([_digest(given)], [_digest(secret) for secret in secrets]):
-        raise _refused("the secret of this webhook is wrong", "signature_wrong")
+        raise _refused("wrong webhook secret", "signature_wrong")
 
 
 def _is_any_same(given: Iterable[bytes], expected: Sequence[bytes]) -> bool:
@@ -184,20 +184,20 @@ def _bytes(text: str) -> bytes:
 def _required(headers: Headers, *names: str) -> str:
     value = headers.first(*names)
     if value is None:
-        raise _refused(f"this webhook has no header {names[0]}", "signature_missing")
+        raise _refused(f"the webhook request has no header {names[0]}", "signature_missing")
     return value
 
 
 def _delivery(delivery_id: str | None, event: str | None) -> WebhookDelivery:
     if delivery_id is not None and not _ID.fullmatch(delivery_id):
         raise UsageError(
-            "the id of this webhook is not one",
-            hint="It has up to 200 letters, digits and signs, without spaces.",
+            "invalid webhook ID",
+            hint="An ID has up to 200 letters, digits and punctuation marks, without spaces.",
             code="webhook_id",
         )
     return WebhookDelivery(id=delivery_id, event=event)
 
 
 def _refused(message: str, code: str) -> NotAuthenticated:
-    hint = "Compare secret and kind of this webhook here with those of its sender."
+    hint = "Compare the secret and kind of this webhook with those of the sender."
     return NotAuthenticated(message, hint=hint, code=code)

@@ -19,7 +19,7 @@ def zone_named(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ScheduleError(
-            f"{name!r} is not a time zone", hint=_hint(name), code="timezone"
+            f"unknown time zone {name!r}", hint=_hint(name), code="timezone"
         ) from error
 
 

@@ -84,7 +84,7 @@ class CheckedNetwork(httpcore2.NetworkBackend):
                 if kind := why_not_public(address):
                     raise AddressRefused(
                         f"{host} is not on the public internet: its address is {kind}",
-                        hint=f"If this host is yours, list it in `private_hosts`: {plain_host(host)}",
+                        hint=f"If this host is yours, add it to `private_hosts`: {plain_host(host)}",
                     )
         return addresses
 
@@ -97,7 +97,7 @@ class CheckedNetwork(httpcore2.NetworkBackend):
         try:
             answer = answers.get(timeout=self._deadline.left(timeout, httpcore2.ConnectTimeout))
         except Empty:
-            raise SourceUnavailable(f"the name {host} was not resolved in time") from None
+            raise SourceUnavailable(f"resolving the name {host} timed out") from None
         if isinstance(answer, SourceFailed):
             raise answer
         return answer
@@ -108,5 +108,5 @@ class CheckedNetwork(httpcore2.NetworkBackend):
         except UnicodeError:
             return SourceRefused(f"{host[:100]} is not a host name")
         except OSError:
-            return SourceUnavailable(f"the name {host} cannot be resolved")
+            return SourceUnavailable(f"cannot resolve the name {host}")
         return addresses or SourceUnavailable(f"the name {host} has no address")

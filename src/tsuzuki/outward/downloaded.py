@@ -114,5 +114,5 @@ def _length(headers: Mapping[str, str]) -> int:
 def _too_large(host: str, bytes_max: int) -> TooLarge:
     return TooLarge(
         f"{host} sent more than {bytes_max} bytes",
-        hint="Raise `download_megabytes` if such files are wanted.",
+        hint="To allow such files, raise `download_megabytes`.",
     )

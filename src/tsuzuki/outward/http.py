@@ -179,7 +179,7 @@ class HttpClient:
     def malformed(self, what: str) -> SourceUnavailable:
         """An answer that came whole and is not what was asked for: a page for people, half a
         document, another type. Never taken for an empty one."""
-        return SourceUnavailable(f"{self.service} did not answer as it should: {what}")
+        return SourceUnavailable(f"{self.service} sent an invalid response: {what}")
 
     def quoted(self, said: str) -> str:
         """What the other side said, fit for a sentence: short, one line, without secrets and addresses."""
@@ -195,7 +195,7 @@ class HttpClient:
             body += part
             if len(body) > self._body_bytes_max:
                 raise SourceRefused(
-                    f"{self.service} sent more than {self._body_bytes_max} bytes in one answer"
+                    f"{self.service} sent a response of more than {self._body_bytes_max} bytes"
                 )
         return bytes(body)
 
@@ -203,10 +203,11 @@ class HttpClient:
         category = NotConnected if isinstance(problem, _BEFORE_SENDING) else SourceUnavailable
         if isinstance(problem, httpx2.TimeoutException):
             return category(
-                f"{self.service} did not answer in time ({self._answer_seconds:g} s for the whole answer)"
+                f"{self.service} did not respond in time ({self._answer_seconds:g} s for the whole "
+                "response)"
             )
         kind = type(problem).__name__
-        return category(f"{self.service} cannot be reached ({kind}){self.quoted(str(problem))}")
+        return category(f"{self.service} is unreachable ({kind}){self.quoted(str(problem))}")
 
     def _retry_after(self, answer: HttpResponse) -> float | None:
         return seconds_asked(answer.headers.get("retry-after"), now=self._clock.now())
@@ -228,7 +229,7 @@ def checked_base_url(url: str, *, service: str) -> str:
     if not (is_usable and is_bare):
         raise ConfigurationError(
             f"the base URL of {service} is not a plain http(s) URL",
-            hint="Write it like https://host/path, without user, query or fragment.",
+            hint="Write it as https://host/path, without user, query or fragment.",
             code="base_url",
         )
     return url

@@ -53,7 +53,7 @@ MOVES: Mapping[OutboxState, frozenset[OutboxState]] = MappingProxyType(
 )
 """Where each state may lead."""
 
-INTERRUPTED = "its sender was cut off before the server's answer"
+INTERRUPTED = "the connection was lost before the server's response"
 
 
 class Outbox:

@@ -126,7 +126,7 @@ class SafeDownloader:
                 return downloaded(answer, final_url=str(url), moved_permanently_to=moved)
             if is_downgrade(url, target):
                 raise SourceRefused(
-                    f"{url.host} redirects from https to http, which is not followed",
+                    f"{url.host} redirects from https to http; such redirects are not followed",
                     code="redirect_downgrade",
                 )
             if not keeps_secrets(url, target):
@@ -191,22 +191,23 @@ class SafeDownloader:
         match problem:
             case httpcore2.TimeoutException():
                 return SourceUnavailable(
-                    f"{host} did not answer in time ({self._timeout_seconds:g} s for the whole answer)"
+                    f"{host} did not respond in time ({self._timeout_seconds:g} s for the whole "
+                    "response)"
                 )
             case httpcore2.LocalProtocolError():
                 return _bad_header()
             case NotDecodable():
-                return SourceUnavailable(f"the answer of {host} cannot be read: {problem}")
+                return SourceUnavailable(f"cannot read the response of {host}: {problem}")
             case _ if isinstance(cause, ssl.SSLCertVerificationError):
                 return SourceRefused(
-                    f"the certificate of {host} is not valid: {cause.verify_message}",
+                    f"the certificate of {host} is invalid: {cause.verify_message}",
                     code="certificate",
                 )
             case httpcore2.ProtocolError():
-                return SourceUnavailable(f"{host} did not answer as HTTP demands")
+                return SourceUnavailable(f"{host} sent an invalid HTTP response")
             case _:
                 why = cause.strerror if isinstance(cause, OSError) and cause.strerror else None
-                return SourceUnavailable(f"{host} cannot be reached: {why or 'no connection'}")
+                return SourceUnavailable(f"{host} is unreachable: {why or 'no connection'}")
 
 
 def _lower_case(headers: Mapping[str, str]) -> dict[str, str]:
@@ -215,7 +216,7 @@ def _lower_case(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _bad_header() -> SourceRefused:
     return SourceRefused(
-        "a header of the request has characters that no header may have",
-        hint="Look at the headers and cookies in `requests`: a line end, or letters that are not Latin.",
+        "a request header contains characters that HTTP does not allow",
+        hint="Check the headers and cookies in `requests` for line breaks and non-Latin letters.",
         code="request_header",
     )

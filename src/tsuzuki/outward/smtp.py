@@ -98,13 +98,13 @@ class SmtpServer:
         try:
             session = self._connected()
         except (OSError, smtplib.SMTPException) as problem:
-            raise self._failed("the mail server cannot be reached", problem) from None
+            raise self._failed("the mail server is unreachable", problem) from None
         try:
             yield session
         except smtplib.SMTPException as problem:
-            raise self._failed("the mail server broke off", problem) from None
+            raise self._failed("the mail server closed the connection", problem) from None
         except OSError as problem:
-            raise self._failed("the connection to the mail server broke", problem) from None
+            raise self._failed("the connection to the mail server was lost", problem) from None
         finally:
             with suppress(OSError, smtplib.SMTPException):
                 session.close()
@@ -142,15 +142,15 @@ class SmtpServer:
             return
         if 500 <= code <= 599:
             raise MailRefused(
-                f"the mail server refused with {code}",
+                f"the mail server refused the email with {code}",
                 hint=f"Check the addresses and the account under {self.section}.",
             )
-        raise MailFailed(f"the mail server put us off with {code}")
+        raise MailFailed(f"the mail server deferred the email with {code}")
 
     def _failed(self, what: str, problem: Exception) -> MailFailed:
         if isinstance(problem, smtplib.SMTPAuthenticationError):
             return MailRefused(
-                f"the mail server did not accept user and password ({problem.smtp_code})",
+                f"the mail server did not accept the user and password ({problem.smtp_code})",
                 hint=f"Check {_variable(self.section, 'user')} and {_variable(self.section, 'password')}.",
             )
         return MailFailed(f"{what} ({type(problem).__name__})")
@@ -162,22 +162,23 @@ def smtp_server_of(settings: SmtpSettings, *, section: str) -> SmtpServer:
         needed = {"host": settings.host, "from": settings.sender, "to": settings.to}
         missing = [key for key, value in needed.items() if not value]
         raise ConfigurationError(
-            f"the section {section} has no {' and no '.join(missing)}",
+            f"missing in the section {section}: {' and '.join(missing)}",
             hint="Set {}, {} and {}.".format(*(_variable(section, key) for key in needed)),
             code="mail_settings",
         )
     for key, addresses in (("from", [settings.sender]), ("to", settings.to)):
         if not all(map(_is_address, addresses)):
             raise ConfigurationError(
-                f"an address under {section}.{key} is not one we can use",
+                f"an address under {section}.{key} cannot be used",
                 hint="Write name@host in ASCII letters, or Name <name@host>.",
                 code="mail_address",
             )
     is_open = settings.encryption is Encryption.NONE and settings.host not in LOCAL_HOSTS
     if settings.password is not None and is_open:
         raise ConfigurationError(
-            "a password would travel unencrypted to the mail server",
-            hint="Use encryption: starttls or implicit; none is for this machine only.",
+            "the password would be sent unencrypted to the mail server",
+            hint="Use encryption: starttls or implicit; none is allowed only for servers on this "
+            "machine.",
             code="mail_unencrypted",
         )
     return SmtpServer(

@@ -34,7 +34,7 @@ def checked_url(url: str) -> httpx2.URL:
     if parsed.port is not None and not 0 < parsed.port < 65_536:
         raise _not_a_url("its port is not a number from 1 to 65535")
     if parsed.userinfo:
-        raise _not_a_url("there is a user name or a password in it")
+        raise _not_a_url("it contains a user name or password")
     return parsed.copy_with(fragment=None) if "#" in url else parsed
 
 
@@ -44,7 +44,7 @@ def redirect_target(url: httpx2.URL, status: int, headers: Mapping[str, str]) ->
         return None
     location = headers.get("location")
     if not location:
-        raise SourceUnavailable(f"{url.host} redirects to nowhere")
+        raise SourceUnavailable(f"{url.host} redirects to an empty address")
     try:
         return checked_url(str(url.join(location)))
     except (httpx2.InvalidURL, ValueError):
@@ -64,4 +64,4 @@ def keeps_secrets(url: httpx2.URL, target: httpx2.URL) -> bool:
 
 
 def _not_a_url(why: str) -> SourceRefused:
-    return SourceRefused(f"this address is not downloaded: {why}", code="url_refused")
+    return SourceRefused(f"this address cannot be downloaded: {why}", code="url_refused")

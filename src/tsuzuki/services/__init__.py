@@ -1,1 +1,1 @@
-"""The use-cases, each once, for every interface: command line, library, web, MCP."""
+"""Use cases, each implemented once for all interfaces: command line, library, web and MCP."""

@@ -1,4 +1,4 @@
-"""Requests of the API that are made at most once, the key that the API signs with, and the id of the installation."""
+"""API requests that are executed at most once, the API's signing key, and the ID of the installation."""
 
 import hashlib
 import secrets
@@ -60,8 +60,8 @@ class ApiRequests:
                 raise _in_flight(key)
             if earlier.fingerprint != fingerprint:
                 raise UsageError(
-                    f"the Idempotency-Key {key!r} was used for another request",
-                    hint="Use a new key for each thing that is to be done; a key is kept for 24 hours.",
+                    f"the Idempotency-Key {key!r} was already used for a different request",
+                    hint="Use a new key for each operation; keys are kept for 24 hours.",
                     code="idempotency_key_used",
                 )
             if earlier.status is not None:
@@ -118,8 +118,8 @@ class ApiRequests:
 
 def _in_flight(key: str) -> Conflict:
     return Conflict(
-        f"a request with the Idempotency-Key {key!r} is being carried out",
-        hint="Ask again in a moment, with the same key.",
+        f"a request with the Idempotency-Key {key!r} is still in progress",
+        hint="Retry in a moment with the same key.",
         retry_after_seconds=IN_FLIGHT_RETRY_SECONDS,
         code="request_in_flight",
     )

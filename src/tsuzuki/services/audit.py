@@ -1,4 +1,4 @@
-"""The audit log, for reading; the service that makes a change writes its line."""
+"""Read the audit log. Entries are written by the services that make the changes."""
 
 from typing import Unpack
 

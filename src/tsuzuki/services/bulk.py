@@ -1,9 +1,9 @@
-"""Bulk actions: cancel or retry every run that a filter matches.
+"""Bulk actions: cancel or retry all runs that match a filter.
 
-Preview, confirm, follow, stop. A preview freezes the filter, and the newest run it may reach; it is confirmed
-once, within the hour, and refused if far more runs match by then. From there the leader carries a cancel out
-(`engine.leader.bulk_canceler`), and assigns nothing that it covers; a run of the engine carries a retry out
-(`services.bulk_handler`).
+A bulk action is previewed, confirmed, followed and, if needed, stopped. A preview freezes the filter and the newest
+run it includes. It can be confirmed once, within an hour, and is refused if far more runs match by then. The leader
+then executes a cancel (`engine.leader.bulk_canceler`), and assigns nothing that it covers; a run of the engine
+executes a retry (`services.bulk_handler`).
 """
 
 import threading
@@ -106,8 +106,8 @@ class BulkActions(ActingService):
             now = _count(connection, wanted, action.ceiling_id)
             if grew_too_much(previewed=action.matched, now=now):
                 raise Conflict(
-                    f"{now} runs match now, and the preview said {action.matched}",
-                    hint="Make the preview again, and look at it.",
+                    f"{now} runs match now, but the preview had {action.matched}",
+                    hint="Create the preview again and check it.",
                     code="bulk_grew",
                 )
             made_after = self._database.now(connection) - PREVIEW_VALID
@@ -153,8 +153,8 @@ class BulkActions(ActingService):
             if not bulk.stop(connection, bulk_id):
                 state = self._view(connection, bulk_id).state
                 raise Conflict(
-                    f"bulk action {bulk_id} is {state}: there is nothing to stop",
-                    hint=f"See what it did: tsuzuki run bulk show {bulk_id}",
+                    f"bulk action {bulk_id} cannot be stopped: it is {state}",
+                    hint=f"See its results with: tsuzuki run bulk show {bulk_id}",
                     code="bulk_not_running",
                 )
             self._note(connection, "bulk.stop", action)
@@ -221,9 +221,13 @@ def _within(verb: BulkVerb, wanted: RunFilter) -> RunFilter:
     impossible = wanted.states - verb.possible_states
     if impossible:
         raise UsageError(
-            f"runs that are {', '.join(sorted(impossible))} cannot be "
-            + ("canceled: they have ended" if verb is BulkVerb.CANCEL else "retried: they go on"),
-            hint=f"Possible are: {', '.join(sorted(verb.possible_states))}.",
+            f"{', '.join(sorted(impossible))} runs cannot be "
+            + (
+                "canceled because they have ended"
+                if verb is BulkVerb.CANCEL
+                else "retried because they have not ended"
+            ),
+            hint=f"Possible states: {', '.join(sorted(verb.possible_states))}.",
             code="bulk_states",
         )
     return replace(
@@ -241,7 +245,7 @@ def _count(connection: Connection, wanted: RunFilter, ceiling_id: int) -> int:
     if matched > MATCHED_MAX:
         raise UsageError(
             f"more than {MATCHED_MAX:,} runs match",
-            hint="Narrow it, by job or by state.",
+            hint="Narrow the selection by job or state.",
             code="bulk_too_many",
         )
     return matched
@@ -250,13 +254,13 @@ def _count(connection: Connection, wanted: RunFilter, ceiling_id: int) -> int:
 def _not_confirmed(action: BulkAction) -> Conflict:
     if action.confirmed_at is not None:
         return Conflict(
-            f"bulk action {action.id} was confirmed already, by {action.confirmed_by}",
+            f"bulk action {action.id} was already confirmed by {action.confirmed_by}",
             hint=f"See: tsuzuki run bulk show {action.id}",
             code="bulk_confirmed",
         )
     return Conflict(
-        f"the preview of bulk action {action.id} is older than an hour",
-        hint="Make it again, and look at it.",
+        f"the preview of bulk action {action.id} is more than an hour old",
+        hint="Create the preview again and check it.",
         code="bulk_expired",
     )
 
@@ -289,7 +293,7 @@ def _define_job(connection: Connection, *, actor: str) -> None:
             JobSpec(
                 name=BULK_ACTIONS,
                 handler=HANDLER,
-                description="Carries out bulk retries, one run each.",
+                description="Retries runs for bulk actions, one action per run.",
                 concurrency_policy=ConcurrencyPolicy.ALLOW,
                 retry=RetryPolicy(max_retries=10),
             )

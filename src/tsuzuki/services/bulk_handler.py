@@ -1,7 +1,7 @@
-"""Carries a confirmed bulk retry out, as a run of the engine: page by page, oldest run first.
+"""Execute a confirmed bulk retry as a run of the engine: page by page, oldest run first.
 
-Each page is one transaction behind the fence of that run: the moves, what became of each run, the position and
-the lines of the audit log. A run that is lost is retried, and goes on at the position.
+Each page is one transaction behind the fence of that run: the moves, the result for each run, the position and the
+audit entries. A lost run is retried and continues at the position.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""The tables of collectors: created, or adopted where a database has them already, when a collector is first used.
+"""The tables of collectors: created, or taken over if a database already has them, when a collector is first used.
 
-A database that several applications share has only the tables of what is used on it. Reading is a use as well, so a
-collector's service and its handler are asked for here first.
+A database shared by several applications contains only the tables of the collectors used on it. Reading counts as
+use too, so a collector's service and its handler ask here first.
 """
 
 import threading
@@ -95,8 +95,8 @@ class CollectorTables:
             return migrate.upgrade(self._database, [component])
         if component not in migrate.in_use(self._database, [component]):
             raise SchemaMismatch(
-                f"the database has no tables of {component.name} yet",
-                hint="They are created when it is first used, but not by a dry run.",
+                f"the database does not have the tables of {component.name} yet",
+                hint="They are created on first use, but not by a dry run.",
             )
         return self._required(component)
 

@@ -1,4 +1,4 @@
-"""The configuration in force as an interface shows it."""
+"""The effective configuration, as interfaces show it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

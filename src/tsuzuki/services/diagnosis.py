@@ -1,5 +1,6 @@
-"""Diagnosis: what `tsuzuki doctor` looks at behind the configuration. Nothing is changed, and a database that does not
-answer is a finding, after which only what needs none is looked at."""
+"""Diagnosis: the checks of `tsuzuki doctor` beyond the configuration. Nothing is changed. An unavailable database
+is a finding, after which only checks that do not need it are executed.
+"""
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -86,7 +87,7 @@ class Diagnosis(ActingService):
         for finding in wrong:
             yield fault(
                 f"database: {finding.subject}",
-                finding.problem or "not as it should be",
+                finding.problem or "integrity check failed",
                 finding.hint or "tsuzuki db check",
             )
 
@@ -99,16 +100,16 @@ class Diagnosis(ActingService):
         except TsuzukiError as problem:
             return fault_of("database", problem)
         kind = "SQLite" if self._database.is_sqlite else "PostgreSQL"
-        return ok("database", f"answers, and is whole ({kind})")
+        return ok("database", f"reachable, integrity ok ({kind})")
 
     def _locked_check(self) -> Check:
         holder = self._maintenance.lock_holder()
         found = f"{holder or 'another process'} holds the write lock"
         if holder is not None and holder.since is not None:
             seconds = (self._database.clock.now() - holder.since).total_seconds()
-            found += f" for {seconds:.0f} s now"
-        step = "Wait for it, or look at that process."
-        return warning("database", f"{found}, and no other can write", step)
+            found += f" for {seconds:.0f} s"
+        step = "Wait for that process, or check what it is doing."
+        return warning("database", f"{found}; no other process can write", step)
 
     def _disk_checks(self) -> Iterator[Check]:
         """Free space where the database file and the workspace are; one line for each file system."""
@@ -120,7 +121,11 @@ class Diagnosis(ActingService):
             try:
                 device, usage = folder.stat().st_dev, shutil.disk_usage(folder)
             except OSError as problem:
-                yield fault("disk", f"{folder}: {problem.strerror}", "Make the folder accessible.")
+                yield fault(
+                    "disk",
+                    f"{folder}: {problem.strerror}",
+                    "Make the folder accessible to this user.",
+                )
                 continue
             if device not in seen:
                 seen.add(device)
@@ -132,12 +137,16 @@ class Diagnosis(ActingService):
         with self._database.read() as connection:
             there = self._database.now(connection)
         apart = (there - self._database.clock.now()).total_seconds()
-        step = "Set the clocks of both machines by NTP."
+        step = "Synchronize the clocks of both machines with NTP."
         if abs(apart) > CLOCK_FAULT_SECONDS:
-            return fault("clock", f"the database's clock is {apart:+.1f} s from this one", step)
+            return fault(
+                "clock", f"the database's clock differs from this one by {apart:+.1f} s", step
+            )
         if abs(apart) > CLOCK_WARNING_SECONDS:
-            return warning("clock", f"the database's clock is {apart:+.1f} s from this one", step)
-        return ok("clock", f"{abs(apart):.1f} s from that of the database")
+            return warning(
+                "clock", f"the database's clock differs from this one by {apart:+.1f} s", step
+            )
+        return ok("clock", f"{abs(apart):.1f} s apart from the database")
 
     def _engine_checks(self) -> Iterator[Check]:
         status = self._workers.status()
@@ -153,23 +162,26 @@ class Diagnosis(ActingService):
         for process, failure in failing:
             yield fault(
                 "loops",
-                f"{failure.loop} of {process} has failed {failure.failures} times in a row: {failure.error}",
-                "See the log of that process.",
+                f"{failure.loop} of {process} failed {failure.failures} times in a row: "
+                f"{failure.error}",
+                "Check the log of that process.",
             )
 
     def _due_check(self, status: EngineStatus) -> Check:
         items = self._due.upcoming.find(limit=LATE_SHOWN_MAX, with_paused=True)
         due = [one for one in items if (status.at - one.due_at).total_seconds() > LATE_SECONDS]
         if not due:
-            return ok("due work", "nothing due waits")
+            return ok("due work", "no overdue runs")
         late = [item for item in due if item.cause not in HELD_BY_ITS_JOB]
         if not late:
-            found = f"{_due_words(due, status)}: its job is switched off, or at a limit of its own"
+            found = f"{_due_words(due, status)}: the job is disabled or at its own limit"
             return warning("due work", found, f"See: tsuzuki run explain {due[0].run_id}")
         found = _due_words(late, status)
         if late[0].run_id is None:
-            return fault("due work", found, "Start an engine: tsuzuki up")
-        return fault("due work", found, f"Ask why: tsuzuki run explain {late[0].run_id}")
+            return fault("due work", found, "Start an engine with: tsuzuki up")
+        return fault(
+            "due work", found, f"See the reason with: tsuzuki run explain {late[0].run_id}"
+        )
 
     def _log_checks(self) -> Iterator[Check]:
         """Without an archive no log leaves the database, whatever the setting is."""
@@ -179,9 +191,9 @@ class Diagnosis(ActingService):
             days = settings.load(connection).log_retention_days_db
         yield warning(
             "logs",
-            f"log_retention_days_db ({days} days) has no effect: no log_archive is set, and logs stay in the "
-            "database until their runs are deleted",
-            "Set log_archive in tsuzuki.yaml to a folder that all machines share, or to s3://…",
+            f"log_retention_days_db ({days} days) has no effect because log_archive is not "
+            "set: logs stay in the database until their runs are deleted",
+            "Set log_archive in tsuzuki.yaml to a folder shared by all machines, or to s3://…",
         )
 
     def _job_checks(self) -> Iterator[Check]:
@@ -196,40 +208,46 @@ class Diagnosis(ActingService):
         if changes:
             names = ", ".join(change.name for change in changes[:JOBS_SHOWN_MAX])
             more = len(changes) - JOBS_SHOWN_MAX
-            found = f"the file differs from the database: {names}"
+            found = f"the file and the database differ: {names}"
             yield warning(
                 "jobs",
                 f"{found} and {more} more" if more > 0 else found,
-                "See what differs: tsuzuki job apply --dry-run. Apply it: tsuzuki job apply",
+                "See the differences with: tsuzuki job apply --dry-run. Apply them with: tsuzuki "
+                "job apply",
             )
 
 
 def _due_words(items: Sequence[UpcomingItem], status: EngineStatus) -> str:
     count = f"{len(items)}{'+' if len(items) == LATE_SHOWN_MAX else ''}"
     seconds = (status.at - items[0].due_at).total_seconds()
-    return f"{count} due and not started; {items[0].job} for {seconds:.0f} s"
+    return f"{count} overdue; {items[0].job} by {seconds:.0f} s"
 
 
 def _disk_check(folder: Path, free_bytes: int) -> Check:
-    found = f"{free_bytes / MEGABYTE / 1024:.1f} GB free at {folder}"
+    found = f"{free_bytes / MEGABYTE / 1024:.1f} GiB free at {folder}"
     if free_bytes < DISK_FAULT_BYTES:
-        return fault("disk", found, "Free some space: nothing can be stored soon.")
+        return fault("disk", found, "Free some disk space soon, or nothing more can be stored.")
     if free_bytes < DISK_WARNING_BYTES:
-        return warning("disk", found, "Free some space.")
+        return warning("disk", found, "Free some disk space.")
     return ok("disk", found)
 
 
 def _wal_check(wal_bytes: int) -> Check:
-    found = f"{wal_bytes / MEGABYTE:.1f} MB in the write-ahead log of the database"
+    found = f"the database's write-ahead log has {wal_bytes / MEGABYTE:.1f} MiB"
     if wal_bytes <= WAL_WARNING_BYTES:
         return ok("log", found)
-    step = "A reader keeps it from being emptied: end programs that read the database for long."
+    step = (
+        "A long-running reader prevents it from shrinking: end programs that keep the "
+        "database open for reading."
+    )
     return warning("log", found, step)
 
 
 def _leader_check(status: EngineStatus) -> Check:
     if not status.is_led or status.lease is None:
-        return warning("leader", "no process leads, so nothing is started", "Start one: tsuzuki up")
+        return warning(
+            "leader", "there is no leader, so no runs are started", "Start one with: tsuzuki up"
+        )
     lead = status.leadership
     found = f"{lead.holder}, epoch {lead.epoch}, lease ends in {status.lease.left_seconds:.0f} s"
     return ok("leader", found)
@@ -247,18 +265,20 @@ def _worker_checks(status: EngineStatus) -> Iterator[Check]:
     silent = [view for view in status.workers if status.is_silent(view)]
     for view in silent:
         heard = (
-            "before the clock was put back"
+            "before the clock was set back"
             if view.silent_seconds is None
             else f"{view.silent_seconds:.0f} s ago"
         )
         yield warning(
             "workers",
-            f"{view.worker.id} on {view.worker.host} was heard {heard}",
-            f"Look at that process, or: tsuzuki worker detach {view.worker.id}",
+            f"{view.worker.id} on {view.worker.host} was last seen {heard}",
+            f"Check that process, or detach the worker: tsuzuki worker detach {view.worker.id}",
         )
     if status.usable:
         held = sum(view.held for view in status.usable)
         found = f"{len(status.usable)} with {status.slots} slots, {held} in use"
         yield ok("workers", found)
     elif not silent:
-        yield warning("workers", "there is none", "Start one: tsuzuki up, or tsuzuki worker")
+        yield warning(
+            "workers", "no worker is running", "Start one with: tsuzuki up, or: tsuzuki worker"
+        )

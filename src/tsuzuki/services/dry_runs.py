@@ -1,7 +1,7 @@
-"""Dry runs: due jobs whose kind can do its work without sending anything are run, and stay due.
+"""Dry runs: execute due jobs whose type can work without sending anything, and leave them due.
 
-Which kinds can is declared by their collectors (`Collector.dry_run_arguments`). A scheduled job that has not run yet
-counts as due, so that it can be tried before its first tick.
+Collectors declare which types can (`Collector.dry_run_arguments`). A scheduled job that has never run counts as
+due, so it can be tried before its first tick.
 """
 
 import threading

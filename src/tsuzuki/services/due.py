@@ -1,4 +1,4 @@
-"""What is due now: the ticks and events that would become runs or skips, and the runs that wait."""
+"""What is due now: ticks and events that would become runs or skips, and waiting runs."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,7 +40,9 @@ class DueItems:
             )
             of_events = _of_events(connection)
         found = [
-            DueItem(job=run.job_name, scheduled_for=run.scheduled_for, what=f"run {run.id} waits")
+            DueItem(
+                job=run.job_name, scheduled_for=run.scheduled_for, what=f"run {run.id} is waiting"
+            )
             for run in waiting
         ]
         found.extend(of_events)

@@ -1,4 +1,4 @@
-"""Events: saying that something happened, and looking at what did."""
+"""Events: emit and list them."""
 
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
@@ -44,8 +44,8 @@ class Events:
         is audited under that name."""
         if not event_type or len(event_type) > 200:
             raise UsageError(
-                "an event type has from 1 to 200 characters",
-                hint="Name what happened, for example order.paid; details go into the payload.",
+                "an event type must have 1 to 200 characters",
+                hint="Name what happened, such as order.paid, and put details into the payload.",
             )
         check_key(dedupe_key)
         body = {} if payload is None else payload
@@ -110,8 +110,9 @@ class Events:
         )
         if not is_new and not jsontext.is_same(event.payload, payload):
             raise Conflict(
-                f"the key {dedupe_key!r} was used for event {event.id} with another payload",
-                hint="Use a new key for each event that is to be emitted.",
+                f"the key {dedupe_key!r} was already used for event {event.id} with a different "
+                "payload",
+                hint="Use a new key for each event.",
                 code="event_key_used",
             )
         if actor is not None and is_new:
@@ -133,7 +134,7 @@ def check_emitter(event_type: str, of_webhooks: Iterable[str], by: Principal) ->
     is_reserved = event_type.startswith(WEBHOOK_PREFIX) or event_type in of_webhooks
     if is_reserved and not by.may(Right.JOBS_WRITE):
         raise NotPermitted(
-            f"events of the type {event_type!r} come from a webhook only",
+            f"events of type {event_type!r} can only come from a webhook",
             hint="Send a signed request to the webhook, or choose another type.",
             code="event_type_reserved",
         )

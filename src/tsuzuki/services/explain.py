@@ -1,4 +1,4 @@
-"""Why is it not running? Every rule that keeps a run where it is, asked one by one."""
+"""Explain why a run is not running, by checking every rule that can delay it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass

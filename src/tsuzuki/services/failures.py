@@ -1,4 +1,4 @@
-"""Failures by group: what failed for one cause, in which jobs, how often; retried or acknowledged as one."""
+"""Failure groups: failures with the same cause, the affected jobs and counts; retry or acknowledge a group."""
 
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
@@ -124,8 +124,8 @@ class Failures(ActingService):
             last = group.last_run_id if through is None else min(through, group.last_run_id)
             if not failures.acknowledge(connection, group, through=last, actor=self._actor):
                 raise Conflict(
-                    "these failures were acknowledged before",
-                    hint="A later failure opens the group again.",
+                    "these failures were already acknowledged",
+                    hint="A new failure reopens the group.",
                     code="failures_acknowledged",
                 )
             audit.record(
@@ -144,8 +144,9 @@ def _require(connection: Connection, group_id: str) -> FailureGroup:
     group = failures.get(connection, group_id)
     if group is None:
         raise NotFound(
-            f"there is no group of failures {group_id!r}",
-            hint="Its runs may have been deleted by the retention. See: tsuzuki run failures ls",
+            f"there is no failure group {group_id!r}",
+            hint="Its runs may have been deleted after run_retention_days. See: tsuzuki run "
+            "failures ls",
             code="failure_group_unknown",
         )
     return group

@@ -1,4 +1,4 @@
-"""Changes of job definitions inside one transaction, each with its line in the audit log."""
+"""Changes of job definitions in one transaction, each with its audit entry."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -72,9 +72,9 @@ def refuse_loss(changes: Iterable[JobSyncChange]) -> None:
         shown = ", ".join(names[:NAMES_SHOWN_MAX])
         more = f" and {len(names) - NAMES_SHOWN_MAX} more" if len(names) > NAMES_SHOWN_MAX else ""
         raise Conflict(
-            f"the database already has the jobs of another workspace: {shown}{more}",
-            hint="They are as they were. Use the tsuzuki.yaml of that workspace, or another database:"
-            " unset TSUZUKI_DATABASE_URL.",
+            f"the database contains the jobs of another workspace: {shown}{more}",
+            hint="Nothing was changed. Use the tsuzuki.yaml of that workspace, or another database: "
+            "unset TSUZUKI_DATABASE_URL.",
             code="other_workspace",
         )
 
@@ -94,8 +94,8 @@ def to_define(connection: Connection, specs: Sequence[JobSpec]) -> list[JobSyncC
         job = stored.get(spec.name)
         if job is not None and job.source is JobSource.FILE:
             raise Conflict(
-                f"the job {spec.name!r} is defined in the file",
-                hint="Change it there, or choose another name.",
+                f"job {spec.name!r} is defined in the file",
+                hint="Change it in the file, or choose another name.",
                 code="job_source",
             )
         if job is not None:
@@ -113,8 +113,8 @@ def _refuse_other_program(stored: JobSpec, wanted: JobSpec) -> None:
     if theirs is None or ours is None or theirs == ours:
         return
     raise Conflict(
-        f"the job {wanted.name!r} is defined by another program: {theirs}",
-        hint="Choose another name; or pass the former path as `program=` if this program was moved.",
+        f"job {wanted.name!r} is defined by another program: {theirs}",
+        hint="Choose another name. If this program was moved, pass its former path as `program=`.",
         code="job_of_other_program",
     )
 
@@ -145,8 +145,8 @@ def check_version(job: Job, version: int | None, wanted: JobSpec | None = None) 
     current = spec_as_dict(job.spec)
     sent = spec_as_dict(wanted) if wanted else current
     raise VersionMismatch(
-        f"the job {job.spec.name!r} is at version {job.version}, and not at {version} any more",
-        hint="Read it again, and repeat the change if it is still wanted.",
+        f"job {job.spec.name!r} is at version {job.version}, no longer at {version}",
+        hint="Read the job again, and repeat the change if you still want it.",
         differences=[
             (key, current[key], sent[key]) for key in current if current[key] != sent[key]
         ],
@@ -213,8 +213,8 @@ def _carry_out_on(connection: Connection, change: JobSyncChange, actor: str) -> 
         took = _replan(connection, job, spec, actor)
     if not took:
         raise Conflict(
-            f"the job {change.name!r} was changed by another process at the same moment",
-            hint="Look at it again and repeat the change if it is still wanted.",
+            f"job {change.name!r} was changed by another process at the same time",
+            hint="Check the job, and repeat the change if you still want it.",
             code="job_changed",
         )
 
@@ -238,8 +238,8 @@ def _replan(connection: Connection, job: Job, spec: JobSpec | None, actor: str) 
 
 def taken(name: str) -> Conflict:
     return Conflict(
-        f"a job {name!r} exists already; it was made through the API",
-        hint="Choose another name, or remove that one with: tsuzuki job rm",
+        f"a job named {name!r} already exists; it was created through the API",
+        hint="Choose another name, or delete that job with: tsuzuki job rm",
         code="job_name_taken",
     )
 

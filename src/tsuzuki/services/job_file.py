@@ -1,6 +1,6 @@
-"""The configuration file while an engine runs: a changed file is applied, and what is wrong with it is told.
+"""Apply the configuration file while an engine is running, and report problems with it.
 
-An invalid file changes nothing: the jobs stay as they were applied last. A file that is gone changes nothing either.
+An invalid or missing file changes nothing: the jobs stay as they were last applied.
 """
 
 from collections.abc import Callable, Iterator
@@ -76,13 +76,13 @@ class JobFile(ActingService):
             if isinstance(problem, Unreachable) and not isinstance(problem, FileUnusable):
                 raise
             for one in getattr(problem, "problems", ()) or (problem,):
-                log.warning("file not applied, the jobs stay as they were", **_facts(one))
+                log.warning("file not applied, jobs unchanged", **_facts(one))
             return
         for change in changes:
-            log.info("job of the file applied", job=change.name, change=str(change.kind))
+            log.info("job from the file applied", job=change.name, change=str(change.kind))
         if waiting:
-            hint = "Start this process again: these keys are read at its start."
-            log.warning("file changed in more than its jobs", keys=", ".join(waiting), hint=hint)
+            hint = "Restart this process: these keys are read only at startup."
+            log.warning("file changed outside its jobs", keys=", ".join(waiting), hint=hint)
 
     def _keys_that_wait(self, found: "Configuration") -> list[str]:
         """The keys that differ from those of the start."""

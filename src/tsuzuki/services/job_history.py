@@ -1,4 +1,4 @@
-"""What jobs did last, and whether they keep the cadence of their schedule."""
+"""Recent results of jobs, and whether they keep the intervals of their schedules."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Jobs as people see them: file and database together, and whether the two are in step."""
+"""Jobs as shown to people: the definitions in the file and in the database, and whether they agree."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace

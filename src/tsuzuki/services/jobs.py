@@ -1,7 +1,7 @@
-"""Jobs: what is defined in the file and in the database, and keeping the two in step.
+"""Jobs: definitions in the file and in the database, and keeping the two in sync.
 
-A job of the file is changed in the file, and the database follows; a job of the database is changed
-there. Whichever it is, the change and its line in the audit log are one transaction.
+A job in the file is changed in the file, and the database follows; a job in the database is changed there. In both
+cases, the change and its audit entry are one transaction.
 """
 
 import json
@@ -150,8 +150,9 @@ class Jobs(ActingService):
         view = self.get(name)
         if view.spec.schedule is None:
             raise Conflict(
-                f"the job {name!r} has no schedule",
-                hint=f"It runs {view.schedule_words}. Give it one with: tsuzuki job update {name} --schedule …",
+                f"job {name!r} has no schedule",
+                hint=f"It runs {view.schedule_words}. Add a schedule with: tsuzuki job update {name} "
+                "--schedule …",
                 code="no_schedule",
             )
         return view.spec.next_due(self._database.clock.now(), count)
@@ -184,8 +185,8 @@ class Jobs(ActingService):
         view = self.get(name)
         if view.source is JobSource.DATABASE:
             raise Conflict(
-                f"the job {name!r} is not in the file; it was made through the API",
-                hint="Change it where it was made, or switch it off with: tsuzuki job disable",
+                f"job {name!r} is not in the file; it was created through the API",
+                hint="Change it where it was created, or disable it with: tsuzuki job disable",
                 code="job_source",
             )
         if dry_run:
@@ -330,8 +331,8 @@ class Jobs(ActingService):
         if place is None and (stored is None or stored.source is JobSource.DATABASE):
             return
         raise Conflict(
-            f"the job {name!r} is defined in the file",
-            hint="Change it there; it is applied by: tsuzuki job apply",
+            f"job {name!r} is defined in the file",
+            hint="Change it in the file, then apply it with: tsuzuki job apply",
             place=place,
             code="job_source",
         )
@@ -397,9 +398,9 @@ class Jobs(ActingService):
                 if allowed is not None and word not in allowed:
                     written = ".".join(path)
                     raise UsageError(
-                        f"a job has no key '{written}'",
+                        f"unknown job key '{written}'",
                         hint=did_you_mean(word, allowed)
-                        + f"Known are: {', '.join(sorted(allowed))}.",
+                        + f"Known keys: {', '.join(sorted(allowed))}.",
                         code="unknown_key",
                     )
 
@@ -420,8 +421,8 @@ class Jobs(ActingService):
         job_changes.check_version(require_job(connection, name), version)
         if any(change.name == name for change in self._changes(connection)):
             raise VersionMismatch(
-                f"the job {name!r} was changed in the file since it was applied",
-                hint="Apply the file, look at the job again, and repeat the change if it is still wanted.",
+                f"job {name!r} changed in the file since it was last applied",
+                hint="Apply the file, check the job, and repeat the change if you still want it.",
             )
 
     def _editor(self, connection: Connection, name: str) -> ConfigEditor:
@@ -439,8 +440,8 @@ class Jobs(ActingService):
         file = self._reload().file
         if file is None:
             raise ConfigurationError(
-                "there is no tsuzuki.yaml here or in a folder above",
-                hint="Write one with: tsuzuki init",
+                "no tsuzuki.yaml in this folder or any parent folder",
+                hint="Create one with: tsuzuki init",
                 code="no_file",
             )
         return file
@@ -475,7 +476,7 @@ def parse_mapping(text: str, *, name: str) -> dict[str, Any]:
         found = parse_value(text, name=name) if text.strip() else {}
     except ConfigurationError as problem:
         raise UsageError(
-            f"{name} is not understood: {problem.message}", hint=problem.hint, place=problem.place
+            f"cannot parse {name}: {problem.message}", hint=problem.hint, place=problem.place
         ) from problem
     if not isinstance(found, dict):
         raise UsageError(

@@ -1,7 +1,7 @@
-"""The engine of this process: starting it, running it in the foreground, and stopping it.
+"""The engine of this process: start it, run it in the foreground, and stop it.
 
-Every interface starts an engine here and nowhere else. At most one runs at a time, and it is built when it is
-started: most processes never need one.
+This is the only place where interfaces start an engine. At most one runs at a time, and it is built when it is
+started, because most processes never need one.
 """
 
 import logging
@@ -111,7 +111,7 @@ class LocalEngine:
 
     def _new_engine(self, role: ProcessRole, functions: Functions | None = None) -> "Engine":
         if self._engine is not None:
-            raise Conflict("it is running already", hint="Call stop() first.")
+            raise Conflict("the engine is already running", hint="Call stop() first.")
         engine = self._build(role, functions or {})
         self._engine = self._newest = engine
         self._runs.wake_by(engine.wakeups.leader.wake)

@@ -109,14 +109,14 @@ class RunLogs:
     def _archived(self, run: Run, ref: str, *, after_seq: int = 0) -> Iterator[LogLine]:
         if pruning.is_marked(ref):
             raise NotFound(
-                f"the log of run {run.id} was deleted, and the run will be",
+                f"the log of run {run.id} was deleted, and the run will be deleted too",
                 hint="Finished runs are kept for `run_retention_days`.",
                 code="log_pruned",
             )
         if self._archive is None:
             raise ConfigurationError(
-                f"the log of run {run.id} is in an archive, but no archive is in use",
-                hint=f"Set `log_archive` to where it was when this was written: {ref}",
+                f"the log of run {run.id} is archived, but no archive is configured",
+                hint=f"Set `log_archive` to the archive it was written to: {ref}",
                 code="log_archive_missing",
             )
         return self._archive.read(ref, after_seq=after_seq)
@@ -134,6 +134,6 @@ def _check_count(name: str, count: int) -> None:
     if not 1 <= count <= LINES_MAX:
         raise UsageError(
             f"{name} must be from 1 to {LINES_MAX}, not {count}",
-            hint="Read on after the last line to get more.",
+            hint="Continue after the last line to read more.",
             code="log_limit",
         )

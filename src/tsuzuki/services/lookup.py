@@ -1,4 +1,4 @@
-"""A run or a job by its number, name or key; the error if there is none is the same everywhere."""
+"""Look up a run or job by its number, name or key, with the same error everywhere if there is none."""
 
 from collections.abc import Iterable
 
@@ -37,7 +37,7 @@ def job_unknown(name: str, known: Iterable[str]) -> NotFound:
     return NotFound(
         f"there is no job {name!r}",
         hint=did_you_mean(name, list(known))
-        + "See: tsuzuki job ls; the file is read by: tsuzuki job apply",
+        + "See: tsuzuki job ls. Jobs added to the file are applied with: tsuzuki job apply",
         code="job_unknown",
     )
 
@@ -45,7 +45,7 @@ def job_unknown(name: str, known: Iterable[str]) -> NotFound:
 def key_used(key: str | None, run: Run) -> Conflict:
     """The key of a request has a run already, of another job or with other arguments."""
     return Conflict(
-        f"the key {key!r} was used for run {run.id}, which has another job or other arguments",
-        hint="Use a new key for each run that is to be started.",
+        f"the key {key!r} was already used for run {run.id} with another job or other arguments",
+        hint="Use a new key for each run.",
         code="run_key_used",
     )

@@ -1,4 +1,4 @@
-"""Jobs whose function is gone from the code, such as one that was renamed: they must not be started for ever."""
+"""Jobs whose function no longer exists in the code, for example after a rename: they must not be started forever."""
 
 from collections.abc import Callable, Sequence
 
@@ -40,7 +40,11 @@ def _log(gone: Sequence[Job]) -> None:
 
     for job in gone:
         function = job.spec.needs.function
-        log.warning("job disabled: its function is gone", job=job.spec.name, function=function)
+        log.warning(
+            "job disabled because its function no longer exists",
+            job=job.spec.name,
+            function=function,
+        )
 
 
 def _lost(connection: Connection, is_lost: Callable[[JobSpec], bool]) -> list[Job]:

@@ -1,6 +1,6 @@
-"""Looking after the database: upgrade, check, back up.
+"""Database maintenance: upgrade, check, back up.
 
-Every command upgrades, so what the others need is imported where it is used.
+Every command upgrades, so imports needed only for other operations are made where they are used.
 """
 
 import threading
@@ -128,8 +128,8 @@ class Maintenance:
     def require_existing(self) -> None:
         if not self.exists():
             raise Unreachable(
-                f"there is no database at {self._database.path}",
-                hint="Make it with: tsuzuki db upgrade",
+                f"no database at {self._database.path}",
+                hint="Create it with: tsuzuki db upgrade",
                 code="database_missing",
             )
 

@@ -23,8 +23,8 @@ def metrics_served(metrics: "Metrics", address: tuple[str, int] | None) -> Itera
         server, thread = start_http_server(port, addr=host, registry=metrics.registry)
     except OSError as problem:
         raise Conflict(
-            f"metrics cannot be served on {host}:{port}: {problem.strerror}",
-            hint="Choose another --metrics-port or --metrics-host, or stop what listens there.",
+            f"cannot serve metrics on {host}:{port}: {problem.strerror}",
+            hint="Choose another --metrics-port or --metrics-host, or stop the program that uses it.",
             code="metrics_port",
         ) from problem
     try:

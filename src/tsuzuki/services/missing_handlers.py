@@ -1,4 +1,4 @@
-"""Jobs with runs that wait because no live worker can execute them: which, and what is missing."""
+"""Jobs with runs that wait because no live worker can execute them, and what the workers lack."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

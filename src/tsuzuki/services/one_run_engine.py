@@ -1,4 +1,4 @@
-"""An engine of this process for one run that is waited for, if no other executes it."""
+"""Start an engine in this process for one run that is waited for, if no other engine executes it."""
 
 from collections.abc import Callable
 

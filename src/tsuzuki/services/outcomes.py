@@ -1,4 +1,4 @@
-"""How runs ended, counted: by outcome, by how long they took, and all their seconds."""
+"""Counts of ended runs: by outcome, by duration, and the total of their durations."""
 
 from collections import Counter
 from dataclasses import dataclass, field

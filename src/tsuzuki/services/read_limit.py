@@ -1,4 +1,4 @@
-"""How long a question of an interface may take to be answered."""
+"""Time limits for read requests of interfaces."""
 
 from tsuzuki.store.sql.read_limit import limited_reads
 

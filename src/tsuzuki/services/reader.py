@@ -1,6 +1,6 @@
-"""Jobs and runs by the short way (`store.reader`), with the same questions and answers as `Jobs` and `Runs`.
+"""Jobs and runs over the fast path (`store.reader`), with the same methods and results as `Jobs` and `Runs`.
 
-What it does not find may have a reason that only the ordinary way can tell: then it raises `CannotRead`.
+If something is not found, only the ordinary path can tell why; `CannotRead` is raised then.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""A run as people see it: with its history, and the run that retries it."""
+"""A run as shown to people: with its history, and the run that retries it."""
 
 from dataclasses import asdict, dataclass
 from typing import Any

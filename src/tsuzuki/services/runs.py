@@ -286,8 +286,8 @@ class Runs(ActingService):
             run = require_run(connection, run_id)
             if not run.state.is_final:
                 raise Conflict(
-                    f"run {run_id} has not ended yet; it is {run.state}",
-                    hint=f"Cancel it first, or wait: tsuzuki run watch {run_id}",
+                    f"run {run_id} has not ended; it is {run.state}",
+                    hint=f"Cancel it first, or wait for it: tsuzuki run watch {run_id}",
                     code="run_not_ended",
                 )
             cancel_requests.remove(connection, [run_id])
@@ -297,8 +297,8 @@ class Runs(ActingService):
             if new_id is None:
                 other = runs.get_retry(connection, run_id)
                 raise Conflict(
-                    f"run {run_id} was retried already, as run {other.id if other else '?'}",
-                    hint="Retry that one, if it failed too.",
+                    f"run {run_id} was already retried as run {other.id if other else '?'}",
+                    hint="If that run failed too, retry it instead.",
                     code="run_retried",
                 )
             self._note(
@@ -347,10 +347,10 @@ class Runs(ActingService):
             if end is not None and clock.monotonic() >= end:
                 raise WaitTimedOut(
                     f"run {run_id} is still {run.state} after {timeout_seconds:g} s",
-                    hint=f"It goes on. Why it is where it is: tsuzuki run explain {run_id}",
+                    hint=f"The run continues. See why with: tsuzuki run explain {run_id}",
                 )
             if clock.wait(stop, pause):
-                raise Interrupted(f"waiting for run {run_id} was stopped; it is {run.state}")
+                raise Interrupted(f"stopped waiting for run {run_id}, which is {run.state}")
             pause = min(pause * 1.5, WAIT_LONGEST_SECONDS)
 
     def _submit_known(self, request: Request, actor: str | None) -> int | None:
@@ -439,13 +439,13 @@ def _new_run(request: Request, job: Job, now: datetime | None) -> NewRun:
     check_key(key)
     if not PRIORITY_MIN <= priority <= PRIORITY_MAX:
         raise UsageError(
-            f"a priority is from {PRIORITY_MIN} to {PRIORITY_MAX}, not {priority}",
-            hint="Leave it out to take the priority of the job.",
+            f"priority must be from {PRIORITY_MIN} to {PRIORITY_MAX}, not {priority}",
+            hint="Leave it out to use the job's priority.",
         )
     if not 0 <= request.delay_seconds <= DELAY_MAX_SECONDS:
         raise UsageError(
-            f"a delay is from 0 to {DELAY_MAX_SECONDS} seconds, not {request.delay_seconds}",
-            hint="Leave it out to run at once.",
+            f"delay must be from 0 to {DELAY_MAX_SECONDS} seconds, not {request.delay_seconds}",
+            hint="Leave it out to start the run immediately.",
         )
     return NewRun(
         job_definition_id=job.id,
@@ -470,7 +470,7 @@ def _existing(connection: Connection, request: Request, new: NewRun) -> int:
     if run is None:
         raise Conflict(
             f"a run with the key {request.idempotency_key!r} is being stored by another process",
-            hint="Ask again.",
+            hint="Try again.",
         )
     if run.job_name != request.job or not _is_repeated(connection, run, request, new):
         raise key_used(request.idempotency_key, run)
@@ -493,7 +493,7 @@ def _requested(run: Run) -> dict[str, str]:
 
 def _ended(run: Run) -> Conflict:
     return Conflict(
-        f"run {run.id} has ended already: {run.state}",
+        f"run {run.id} has already ended: {run.state}",
         hint=f"See: tsuzuki run show {run.id}",
         code="run_ended",
     )

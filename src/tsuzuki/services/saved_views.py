@@ -1,4 +1,6 @@
-"""Saved views: a list with its filters under a name, seen by all, changed by its owner. Every change is audited."""
+"""Saved views: a list with its filters under a name, visible to all users and changed by its owner. Every change is
+audited.
+"""
 
 from tsuzuki.model.errors import Conflict, NotFound, UsageError
 from tsuzuki.services.acting import ActingService
@@ -30,16 +32,16 @@ class SavedViews(ActingService):
         name = name.strip()
         if not 1 <= len(name) <= NAME_LENGTH_MAX:
             raise UsageError(
-                f"the name of a view has from 1 to {NAME_LENGTH_MAX} characters", code="view_name"
+                f"a view's name must have 1 to {NAME_LENGTH_MAX} characters", code="view_name"
             )
         if not address.startswith("/") or len(address) > ADDRESS_LENGTH_MAX:
-            raise UsageError("a view is an address of this server", code="view_address")
+            raise UsageError("a view must be an address on this server", code="view_address")
         with self._database.write() as connection:
             saved_views.put(connection, owner=self._actor, name=name, address=address)
             if saved_views.count_of(connection, self._actor) > OWNED_MAX:
                 raise Conflict(
-                    f"there are {OWNED_MAX} saved views already",
-                    hint="Delete one that is not needed any more.",
+                    f"the maximum of {OWNED_MAX} saved views is reached",
+                    hint="Delete one that you no longer need.",
                     code="views_many",
                 )
             self._note(connection, "view.save", name, after={"address": address})

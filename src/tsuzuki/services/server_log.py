@@ -1,4 +1,4 @@
-"""The log of a server of ours: in the engine's format, and what the HTTP server itself says with it."""
+"""The log of a server process: in the engine's format, including the messages of the HTTP server."""
 
 import logging
 

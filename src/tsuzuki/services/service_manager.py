@@ -72,7 +72,8 @@ class ServiceManager:
                 self._send("WATCHDOG=1")
             elif was_alive:
                 log.error(
-                    "does not answer, the service manager will restart it", within=seconds * 2
+                    "process does not respond; the service manager will restart it",
+                    within=seconds * 2,
                 )
             was_alive = is_now_alive
             ended.wait(seconds if is_now_alive else seconds / AGAIN_FACTOR)

@@ -1,4 +1,4 @@
-"""Settings: what is in force, what it means, and changing it."""
+"""Settings: their effective values and meanings, and changing them."""
 
 from dataclasses import asdict, dataclass
 from datetime import datetime

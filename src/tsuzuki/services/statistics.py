@@ -169,4 +169,4 @@ def _first_hour(day: date, zone: tzinfo) -> datetime:
 
 def _check(hours: int) -> None:
     if not 1 <= hours <= HOURS_MAX:
-        raise UsageError(f"hours are from 1 to {HOURS_MAX}, not {hours}", code="hours")
+        raise UsageError(f"hours must be from 1 to {HOURS_MAX}, not {hours}", code="hours")

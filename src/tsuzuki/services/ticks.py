@@ -1,8 +1,8 @@
-"""Ticks: the proof that every tick between two moments became a run or a recorded skip.
+"""Ticks: prove that every tick between two moments became a run or a recorded skip.
 
-What was due when is told by the schedule of each job and, across its edits, by the audit log. Ticks that are not
-planned yet are not judged, nor those within `EDIT_MARGIN` of an edit: the moment of an edit in the audit log is not
-exactly the one up to which its ticks were settled.
+Each job's schedule says what was due when; across edits, the audit log does. Ticks not planned yet are not judged,
+nor ticks within `EDIT_MARGIN` of an edit, because the audit log's time of an edit is not exactly the time up to
+which its ticks were settled.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,6 +1,6 @@
-"""What is due next: waiting runs, and the next tick of each job with a schedule; what is late comes first.
+"""Upcoming runs: waiting runs, and the next tick of each scheduled job, with overdue ones first.
 
-Of a job only its next tick is computed, and only when the job or what is planned of it has changed: with many jobs that
+Only the next tick of a job is computed, and only after the job or its planning changed, because with many jobs that
 costs more than reading the rows.
 """
 

@@ -1,6 +1,6 @@
-"""Verification: compare what is stored with its source, part by part, and name what is missing.
+"""Verification: compare stored data with its source, part by part, and report what is missing.
 
-The ticks are the engine's part; the others are those of the collectors. Nothing is changed.
+The engine's part covers the ticks; collectors provide the other parts. Nothing is changed.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -122,7 +122,7 @@ def _wanted_by(run: "RunContext") -> Wanted:
     try:
         said = VERIFY.options_model.model_validate({**run.options, **run.arguments})
     except ValueError as problem:
-        raise UsageError(f"the arguments of the run are invalid: {problem}") from None
+        raise UsageError(f"invalid run arguments: {problem}") from None
     options = said.model_dump()
     return Wanted(
         parts=options["parts"],

@@ -59,7 +59,7 @@ class VerificationRuns(ActingService):
         spec = JobSpec(
             name=VERIFICATION_RUNS,
             handler=HANDLER,
-            description="Verifies what is asked for, one run each.",
+            description="Verifies stored data, one run per request.",
             options={"parts": [], "days": DAYS, "calls": CALLS},
         )
         with self._database.read() as connection:

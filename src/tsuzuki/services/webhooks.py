@@ -124,8 +124,8 @@ class Webhooks:
     def _named(self, name: str) -> Webhook:
         if name not in self._webhooks:
             raise NotFound(
-                "there is no webhook by that name",
-                hint="Webhooks stand in the section `webhooks` of tsuzuki.yaml.",
+                "there is no webhook with this name",
+                hint="Define webhooks under `webhooks` in tsuzuki.yaml.",
                 code="webhook_unknown",
             )
         return self._webhooks[name]
@@ -148,8 +148,8 @@ class Webhooks:
             earlier = None if is_new else api_requests.get(connection, actor=sender, key=key)
         if earlier is not None and earlier.fingerprint != came_as:
             raise NotAuthenticated(
-                "the same body came before under another id",
-                hint="A sender whose bodies can be equal should be of the kind standard.",
+                "the same body was already received under another ID",
+                hint="If bodies of this sender can repeat, use the webhook kind standard.",
                 code="signature_replayed",
             )
 
@@ -168,7 +168,7 @@ def _parsed(body: bytes) -> Any:
 
 def _not_json() -> UsageError:
     return UsageError(
-        "the body of this webhook is not JSON, or is nested too deep",
+        "the webhook's body is not JSON, or is nested too deeply",
         hint="Let the sender use the content type application/json.",
         code="webhook_body",
     )

@@ -1,4 +1,4 @@
-"""Workers and the leader: which there are, and orders to them (drain, detach, step down)."""
+"""Workers and the leader: list them, and drain, detach or depose them."""
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -178,7 +178,7 @@ class Workers(ActingService):
             before = leadership.current(connection)
             if leadership.depose(connection) is None:
                 raise Conflict(
-                    "no process leads", hint="Start a leader with: tsuzuki up", code="no_leader"
+                    "there is no leader", hint="Start a leader with: tsuzuki up", code="no_leader"
                 )
             self._note_end_of_term(connection, before.holder, before.epoch)
         return before

@@ -22,8 +22,8 @@ def back_up(database: Database, target: Path) -> int:
     """Write a copy to `target`, which must not exist yet. Answers its size in bytes."""
     if target.exists():
         raise Conflict(
-            f"{target} exists already",
-            hint="Choose another name; a backup never overwrites anything.",
+            f"{target} already exists",
+            hint="Choose another name; backups never overwrite files.",
             code="backup_exists",
         )
     partial = target.with_name(target.name + ".partial")
@@ -38,8 +38,8 @@ def back_up(database: Database, target: Path) -> int:
         _publish(partial, target)
     except OSError as problem:
         raise FileUnusable(
-            f"the backup cannot be written: {problem.strerror or problem}",
-            hint=f"May you write to {target.parent}, and is there disk space left?",
+            f"cannot write the backup: {problem.strerror or problem}",
+            hint=f"Check that {target.parent} is writable and has free disk space.",
             code="backup",
         ) from problem
     finally:
@@ -56,7 +56,7 @@ def _copy_sqlite(database: Database, partial: Path) -> None:
         except sqlite3.OperationalError as problem:
             raise FileUnusable(
                 f"the backup failed: {problem}",
-                hint=f"May you write to {partial.parent}, and is there disk space left?",
+                hint=f"Check that {partial.parent} is writable and has free disk space.",
                 code="backup",
             ) from problem
 
@@ -65,8 +65,8 @@ def _dump_postgres(url: URL, partial: Path) -> None:
     program = shutil.which("pg_dump")
     if program is None:
         raise ConfigurationError(
-            "pg_dump is not on the PATH, and PostgreSQL is backed up with it",
-            hint="Install the PostgreSQL client programs of the server's version or newer.",
+            "backing up PostgreSQL requires pg_dump, which is not on the PATH",
+            hint="Install the PostgreSQL client programs, in the server's version or newer.",
             code="pg_dump_missing",
         )
     environment = dict(os.environ)
@@ -83,7 +83,7 @@ def _dump_postgres(url: URL, partial: Path) -> None:
         lines = done.stderr.strip().splitlines()
         raise Unreachable(
             f"pg_dump failed: {lines[-1] if lines else f'exit code {done.returncode}'}",
-            hint="Is pg_dump at least as new as the server?",
+            hint="Check that pg_dump is at least as new as the server.",
             code="backup",
         )
 

@@ -83,18 +83,22 @@ def inspect_database(
     findings = [Finding(subject="schema")]
     checks: list[tuple[str, Callable[[Connection], list[str]], str]] = [
         ("storage", _storage, "Restore a backup."),
-        ("tables", lambda c: _tables(c, components), "The tables were changed by hand."),
+        (
+            "tables",
+            lambda c: _tables(c, components),
+            "The tables were changed by hand: restore a backup.",
+        ),
         (
             "guards",
             lambda c: _guards(c, components),
             "A trigger was removed; restore a backup or recreate it.",
         ),
-        ("leadership", _leadership, "Restore a backup: the one row of leadership is missing."),
-        ("history", _history, "Moves were made around the guards; compare with a backup."),
+        ("leadership", _leadership, "The leadership row is missing: restore a backup."),
+        ("history", _history, "Transitions bypassed the guards; compare with a backup."),
         (
             "runs",
             _missing_runs,
-            "These runs were deleted around the guards; compare with a backup.",
+            "These runs were deleted by hand; compare with a backup.",
         ),
     ]
     checks += [
@@ -154,6 +158,6 @@ def _missing_runs(connection: Connection) -> list[str]:
     """A run is deleted together with its history, and after its log."""
     history = execute(connection, _HISTORY_WITHOUT_RUN).scalars()
     logs = execute(connection, _LOGS_WITHOUT_RUN).scalars()
-    return [f"run {run_id} is missing, its history is there" for run_id in history] + [
-        f"run {run_id} is missing, its log is there" for run_id in logs
+    return [f"run {run_id} is missing, but has a history" for run_id in history] + [
+        f"run {run_id} is missing, but has a log" for run_id in logs
     ]

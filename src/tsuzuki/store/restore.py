@@ -25,8 +25,8 @@ def file_of(database: Database) -> Path:
     """The file to be replaced. Raises `UsageError` for a server."""
     if database.path is None:
         raise UsageError(
-            "only an SQLite database is restored by this command",
-            hint="Restore a dump of PostgreSQL with pg_restore, into a new database.",
+            "this command restores only SQLite databases",
+            hint="Restore a PostgreSQL dump with pg_restore into a new database.",
             code="restore_sqlite_only",
         )
     return database.path
@@ -49,8 +49,8 @@ def restore(backup: Path, target: Path, *, kept: Path) -> bool:
             return is_kept
     except OSError as problem:
         raise FileUnusable(
-            f"the backup cannot be restored: {problem.strerror or problem}",
-            hint=f"May you write to {target.parent}, and is there disk space left?",
+            f"cannot restore the backup: {problem.strerror or problem}",
+            hint=f"Check that {target.parent} is writable and has free disk space.",
             code="restore",
         ) from problem
     finally:
@@ -65,13 +65,13 @@ def _require_backup(backup: Path) -> None:
             damage = raw.execute("PRAGMA quick_check(1)").fetchone()[0]
             raw.execute("SELECT 1 FROM tsuzuki_job_runs LIMIT 1").fetchone()
     except sqlite3.Error as problem:
-        damage = str(problem) if backup.exists() else "there is no such file"
+        damage = str(problem) if backup.exists() else "no such file"
     if _has_log(backup):
-        damage = f"changes are in {backup.name}-wal beside it"
+        damage = f"changes are in {backup.name}-wal next to it"
     if damage != "ok":
         raise UsageError(
             f"{backup} is not a usable backup: {damage}",
-            hint="Name a file that was made by: tsuzuki db backup",
+            hint="Name a file created by: tsuzuki db backup",
             code="backup_unusable",
         )
 

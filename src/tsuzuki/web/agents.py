@@ -38,7 +38,7 @@ DEFAULT_TOOLS = next(iter(presets()))
 
 def _known_tools(name: str) -> str:
     if name not in presets():
-        raise ValueError(f"there is no tool set {name!r}: use one of {', '.join(presets())}")
+        raise ValueError(f"unknown tool set {name!r}: use one of {', '.join(presets())}")
     return name
 
 
@@ -89,9 +89,7 @@ class Agents:
         except ModuleNotFoundError as missing:
             if (missing.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
                 raise
-            raise extra_missing(
-                "agents cannot be served: the MCP SDK is not installed", extra="mcp"
-            ) from None
+            raise extra_missing("the MCP SDK is not installed", extra="mcp") from None
         return HttpTools(self._application, body_bytes_max=BODY_BYTES_MAX)
 
 
@@ -101,13 +99,16 @@ class Agents:
     response_class=Response,
     responses={
         200: {
-            "description": "The answer; as a stream of events if the call tells its progress.",
+            "description": "The result; an event stream if the call reports progress.",
             "content": {**_ANSWER, "text/event-stream": {}},
         },
-        202: {"description": "A notification was taken."},
-        400: {"description": "Not a message of the protocol.", "content": {**_ANSWER, **_PROBLEM}},
-        404: {"description": "There is no such method.", "content": {**_ANSWER, **_PROBLEM}},
-        406: {"description": "Accept must name application/json and text/event-stream."},
+        202: {"description": "The notification was accepted."},
+        400: {
+            "description": "Not a valid message of the protocol.",
+            "content": {**_ANSWER, **_PROBLEM},
+        },
+        404: {"description": "Unknown method.", "content": {**_ANSWER, **_PROBLEM}},
+        406: {"description": "Accept must include application/json and text/event-stream."},
     },
     openapi_extra={
         **NOT_KEPT,
@@ -180,7 +181,10 @@ async def _end_of_access(request: Request) -> TsuzukiError:
         with suppress(TimeoutError):
             await asyncio.wait_for(state.stopping.wait(), ACCESS_CHECK_SECONDS)
         if state.stopping.is_set():
-            return Interrupted("the server stops", hint="Call again: another one may be running.")
+            return Interrupted(
+                "the server is shutting down",
+                hint="Repeat the call: another server may be running.",
+            )
         try:
             await authenticate(request, state.authenticator)
         except TsuzukiError as problem:

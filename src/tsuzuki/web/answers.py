@@ -45,7 +45,7 @@ def _written_out(value: Any) -> Any:
     """A number would be taken for the seconds since 1970."""
     if isinstance(value, str) and _DAY.match(value):
         return value
-    raise ValueError("write it out, as in 2026-11-17T09:30:00Z; of a day, as in 2026-11-17")
+    raise ValueError("write it in full, as in 2026-11-17T09:30:00Z or, for a day, 2026-11-17")
 
 
 def _number(value: Any) -> Any:

@@ -145,7 +145,7 @@ async def _answer_http_error(request: Request, error: Exception) -> Response:
     path = request.url.path
     if error.status_code == 404:
         is_page = wants_page(request)
-        hint = "Use the menu, or go back." if is_page else "The routes are listed at /docs."
+        hint = "Use the menu, or go back." if is_page else "See /docs for all routes."
         unknown = NotFound(f"there is no {path}", hint=hint, code="no_such_path")
         if is_page:
             await _recognise(request)
@@ -170,10 +170,10 @@ def _answer_other_method(request: Request) -> Response:
     if request.method == "OPTIONS":
         return Response(status_code=204, headers=headers)
     refused = RequestError(
-        f"there is no {request.method} of {request.url.path}",
+        f"{request.url.path} does not support {request.method}",
         status=405,
         headers=headers,
-        hint=f"It has: {headers['Allow']}.",
+        hint=f"Supported methods: {headers['Allow']}.",
         code="method_not_allowed",
     )
     return _refusal(request, refused)

@@ -1,4 +1,4 @@
-"""What an endpoint is given: the application, acting for the principal of the request, and what its answer needs."""
+"""The context of an endpoint: the application acting for the request's principal, and what the response needs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

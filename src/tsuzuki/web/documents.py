@@ -14,18 +14,18 @@ from tsuzuki.web.security.session_cookie import NAME, SECURE_PREFIX
 
 router = ApiRouter("documents", prefix="")
 
-DESCRIPTION = """\
-Everything that Tsuzuki can be asked, below `/api/v1`.
-
-- **Errors** are problem documents (RFC 9457) with a stable `code`, what happened, and what to do next.
-- **Lists** have a `next_cursor`; `limit`, `cursor` and `count` work the same everywhere. A cursor is for the list and
-  the filters it was made with.
-- **`Idempotency-Key`** on a POST: the same key with the same body gives the first answer for 24 hours; with another
-  body 422; while the first is under way 409.
-- **`ETag`** of a job is its version; a change needs it in `If-Match` (428 without, 412 if it changed since).
-- **`Prefer: wait=30`** on the start of a run waits for its end.
-- Secrets are masked as `***` in everything that is answered.
-"""
+DESCRIPTION = (
+    "The HTTP API of Tsuzuki, below `/api/v1`.\n\n- **Errors** are problem documents "
+    "(RFC 9457) with a stable `code`, a message and a hint.\n- **Lists** return a "
+    "`next_cursor`; `limit`, `cursor` and `count` work the same everywhere. A cursor "
+    "is valid only\n  for its list and filters.\n- **`Idempotency-Key`** on a POST: "
+    "repeating the key with the same body returns the first response for 24 hours;\n  "
+    "with another body, the response is 422, and while the first request is in "
+    "progress, 409.\n- **`ETag`** of a job is its version; a change requires it in "
+    "`If-Match` (428 if missing, 412 if the job has changed).\n- **`Prefer: wait=30`** "
+    "when starting a run waits for its end.\n- Secrets are masked as `***` in all "
+    "responses.\n"
+)
 
 
 def openapi_of(app: FastAPI) -> dict[str, Any]:
@@ -50,7 +50,10 @@ def _build(app: FastAPI) -> dict[str, Any]:
             "type": "apiKey",
             "in": "cookie",
             "name": f"{SECURE_PREFIX}{NAME}ID",
-            "description": "A session. ID is of the installation; without TLS, on loopback, the name has no prefix.",
+            "description": (
+                "Session cookie. ID identifies the installation; without TLS, on loopback, the "
+                "name has no prefix."
+            ),
         },
     }
     for schema in ("HTTPValidationError", "ValidationError"):

@@ -1,4 +1,4 @@
-"""`/livez`, `/readyz` and `/metrics`: for the programs that watch a process."""
+"""`/livez`, `/readyz` and `/metrics`, for monitoring."""
 
 from typing import Literal
 
@@ -48,7 +48,7 @@ class Readiness(Model):
     ready: bool
     checks: list[HealthCheck]
     lease: LeaseAge | None = Field(
-        None, description="Null if no process holds a lease, or the database is out of reach."
+        None, description="Null if no process is the leader, or the database is unreachable."
     )
 
 
@@ -96,7 +96,7 @@ def _loops(application: Application) -> list[HealthCheck]:
 
 def _lease(lease: LeaseView | None) -> HealthCheck:
     if lease is None or not lease.is_valid:
-        return HealthCheck(name="lease", ok=False, detail="no process leads")
+        return HealthCheck(name="lease", ok=False, detail="there is no leader")
     ends = to_utc_text(lease.expires_at)
     return HealthCheck(name="lease", ok=True, detail=f"epoch {lease.epoch}, until {ends}")
 

@@ -25,7 +25,7 @@ WebhookName = Annotated[str, Path(min_length=1, max_length=200, examples=["shop"
 class DeliveryReceived(Model):
     event_id: int
     is_new: bool = Field(
-        description="False if the same delivery had come before: this is its event."
+        description="False if the same delivery was received before; its event is returned."
     )
 
 
@@ -35,7 +35,7 @@ class DeliveryReceived(Model):
     refuses=[401, 404, 409],
     status_code=202,
     responses={
-        200: {"model": DeliveryReceived, "description": "The same delivery had come before."}
+        200: {"model": DeliveryReceived, "description": "The same delivery was received before."}
     },
     openapi_extra={"requestBody": {"content": {"application/json": {"schema": {}}}}},
 )
@@ -53,13 +53,13 @@ async def receive_webhook(
         )
     except NotAuthenticated as problem:
         log.warning("webhook_refused", webhook=name, code=problem.specific_code)
-        raise NotAuthenticated("the delivery is refused", code="webhook_refused") from problem
+        raise NotAuthenticated("the delivery was refused", code="webhook_refused") from problem
     except ConfigurationError as problem:
         log.warning("webhook_unusable", webhook=name, code=problem.specific_code)
         raise RequestError(
-            "this webhook cannot be used now",
+            "this webhook is not available now",
             status=503,
-            hint="The log of the server says why.",
+            hint="See the server's log for the reason.",
             code="webhook_unusable",
         ) from problem
     response.status_code = 202 if received.is_new else 200

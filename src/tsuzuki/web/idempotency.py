@@ -24,7 +24,9 @@ PARAMETER: dict[str, Any] = {
     "name": HEADER,
     "in": "header",
     "required": False,
-    "description": "Makes the request safe to repeat: the same key gives the first answer for 24 hours.",
+    "description": (
+        "Makes the request safe to repeat: for 24 hours, the same key returns the first response."
+    ),
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[\x21-\x7e]+$"},
 }
 NOT_KEPT: dict[str, Any] = {"parameters": []}
@@ -36,7 +38,7 @@ async def answer_once(
 ) -> Response:
     """The answer of the first request with this key."""
     if not KEY.fullmatch(key):
-        message = f"{HEADER} has from 1 to 255 visible ASCII characters"
+        message = f"{HEADER} must have 1 to 255 visible ASCII characters"
         raise InvalidRequest([PartProblem(where=f"header.{HEADER}", message=message)])
     requests: ApiRequests = request.app.state.application.api_requests
     claim = await run_in_threadpool(

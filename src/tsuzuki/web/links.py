@@ -1,6 +1,6 @@
-"""OpenAPI links: which request can follow an answer, and with which values of it.
+"""OpenAPI links: which requests can follow a response, with values from it.
 
-By them a program finds its way from what it made to what can be done with it, and tests walk along them.
+Programs use them to get from an object they created to its operations, and tests follow them.
 """
 
 from collections.abc import Mapping

@@ -45,21 +45,20 @@ class Page(BaseModel, Generic[Item]):
 
     items: list[Item]
     next_cursor: str | None
-    filters: dict[str, Any] = Field(
-        description="What the list is filtered by, as it was understood."
-    )
-    count: Count | None = Field(None, description="Only with `count=true`.")
+    filters: dict[str, Any] = Field(description="The filter as it was parsed.")
+    count: Count | None = Field(None, description="Present only with `count=true`.")
     stopped_early: bool = Field(
         False,
-        description="The search ended after it had looked at as many rows as one request may. `next_cursor` goes on"
-        " from there; a narrower filter, such as a job or a time, finds more at once.",
+        description="True if the search stopped after the maximum number of rows for one request. "
+        "`next_cursor` continues from there; a narrower filter, such as a job or a time "
+        "range, finds more at once.",
     )
 
 
 class PageRequest(BaseModel):
     """Which page is asked for. A list adds its filters as further fields."""
 
-    limit: int = Field(LIMIT_DEFAULT, ge=1, le=LIMIT_MAX, description="How many items at most.")
+    limit: int = Field(LIMIT_DEFAULT, ge=1, le=LIMIT_MAX, description="Maximum number of items.")
     cursor: (
         Annotated[
             str,
@@ -70,8 +69,8 @@ class PageRequest(BaseModel):
             ),
         ]
         | None
-    ) = Field(None, description="`next_cursor` of the page before.")
-    count: bool = Field(False, description="Count them too, up to 10,000.")
+    ) = Field(None, description="`next_cursor` of the previous page.")
+    count: bool = Field(False, description="Count matching items, up to 10,000.")
 
     def filters(self) -> dict[str, Any]:
         """The filters that were given, as JSON."""
@@ -129,9 +128,10 @@ class SignedCursors:
 
 def _refuse() -> NoReturn:
     raise RequestError(
-        "the cursor is not one of this list",
+        "the cursor does not belong to this list",
         status=400,
-        hint="Use `next_cursor` of the page before, with the same filters; or leave it out to start anew.",
+        hint="Use the `next_cursor` of the previous page with the same filters, or leave it out "
+        "to start from the beginning.",
         code="cursor_invalid",
     )
 

@@ -52,7 +52,7 @@ def check_query(request: Request, known: Collection[str]) -> None:
             for name in unknown[:PROBLEMS_MAX]
         ),
         *(
-            PartProblem(where=where, message="a NUL character is not allowed", code="not_text")
+            PartProblem(where=where, message="NUL characters are not allowed", code="not_text")
             for where in with_nul[:PROBLEMS_MAX]
         ),
     ]
@@ -61,10 +61,10 @@ def check_query(request: Request, known: Collection[str]) -> None:
 
 def unknown_part(where: str, name: str, known: Iterable[str], noun: str) -> PartProblem:
     known = sorted(known)
-    listed = f"Known are: {', '.join(known)}." if known else f"There is no {noun} here."
+    listed = f"Known: {', '.join(known)}." if known else f"No {noun} is accepted here."
     return PartProblem(
         where=where,
-        message=f"there is no {noun} {name!r}",
+        message=f"unknown {noun} {name!r}",
         code=f"unknown_{noun}",
         hint=did_you_mean(name, known) + listed,
     )

@@ -15,9 +15,9 @@ def required_version(if_match: str | None, current: int | None) -> int | None:
     """The version that `If-Match` names; None for `*`. Raises 428 without the header."""
     if if_match is None:
         raise RequestError(
-            "the request does not say which version it changes",
+            "the request does not say which version to change",
             status=428,
-            hint="Read the object, and send its ETag in If-Match; `*` changes any version.",
+            hint="Read the object and send its ETag in If-Match; `*` changes any version.",
             code="if_match_missing",
         )
     return matched_version(if_match, current)
@@ -35,9 +35,9 @@ def _version(tag: str) -> int:
     found = _TAG.fullmatch(tag)
     if found is None:
         raise RequestError(
-            "If-Match has no ETag of ours in it",
+            "If-Match does not contain a valid ETag",
             status=400,
-            hint='Send it as it was answered, with its quotes: If-Match: "3"',
+            hint='Send the ETag as you received it, including the quotes: If-Match: "3"',
             code="if_match_invalid",
         )
     return int(found[1])

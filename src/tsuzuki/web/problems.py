@@ -104,7 +104,9 @@ class PartProblem(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    where: str = Field(description="The part of the request: `body.name`, `query.limit`.")
+    where: str = Field(
+        description="Affected part of the request, such as `body.name` or `query.limit`."
+    )
     message: str
     code: str = "invalid_value"
     hint: str | None = None

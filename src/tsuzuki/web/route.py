@@ -206,8 +206,8 @@ def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def unexpected() -> RequestError:
     return RequestError(
-        "this is a bug in Tsuzuki; the server's log has the details",
+        "internal error; details are in the server's log",
         status=500,
-        hint="Report it with the lines of the log.",
+        hint="Please report it with the lines from the log.",
         code="bug",
     )

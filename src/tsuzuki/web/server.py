@@ -60,7 +60,9 @@ def parse_address(text: str) -> Address:
         host, _, port = text.partition(":")
     if text.isdigit() or (port and not (port.isdigit() and int(port) <= 65_535)):
         raise UsageError(
-            f"{text!r} is no address", hint="Say HOST:PORT, as in 127.0.0.1:8420.", code="listen"
+            f"{text!r} is not an address",
+            hint="Write HOST:PORT, such as 127.0.0.1:8420.",
+            code="listen",
         )
     return Address(host=host or DEFAULT_HOST, port=int(port) if port else DEFAULT_PORT)
 
@@ -72,7 +74,7 @@ def parse_proxies(texts: Collection[str]) -> list[str]:
     except ValueError as problem:
         raise UsageError(
             f"{problem}",
-            hint="Say the address or the network from which the proxy connects: 127.0.0.1, 10.0.0.0/24.",
+            hint="Give the address or network from which the proxy connects: 127.0.0.1, 10.0.0.0/24.",
             code="proxy_address",
         ) from None
 
@@ -195,8 +197,8 @@ def _bind(address: Address) -> socket.socket:
     except OSError as problem:
         listener.close()
         raise Conflict(
-            f"{address.host}:{address.port} cannot be listened on: {problem.strerror or problem}",
-            hint="Name another address with --listen HOST:PORT, or stop what listens there.",
+            f"cannot listen on {address.host}:{address.port}: {problem.strerror or problem}",
+            hint="Choose another address with --listen HOST:PORT, or stop the program that uses it.",
             code="port_in_use",
         ) from None
     return listener

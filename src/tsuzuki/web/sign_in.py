@@ -38,7 +38,7 @@ class SignedInOut(Model):
 
 
 class Setup(Model):
-    code: str = Field(max_length=100, description="The code that --setup printed.")
+    code: str = Field(max_length=100, description="One-time code printed by --setup.")
     name: GivenName
     password: NewPassword
 

@@ -518,8 +518,9 @@ def require_workspace(application: Application) -> None:
         if "database_url" in application.configuration.origins:
             application.maintenance.require_existing()
         raise ConfigurationError(
-            "there is no tsuzuki.yaml here or in a folder above, and no database either",
-            hint="Go to the folder of your workspace, name its file with --config, or make one here: tsuzuki init",
+            "no tsuzuki.yaml in this folder or any parent folder, and no database URL",
+            hint="Change to your workspace, name its file with --config, or create a workspace here "
+            "with: tsuzuki init",
             code="no_workspace",
         )
 

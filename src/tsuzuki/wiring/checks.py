@@ -21,7 +21,7 @@ def collector_checks(resources: Resources, has_tables: bool) -> Iterator[Check]:
             yield fault_of(name, problem)
         except ModuleNotFoundError as missing:
             step = f"Install it with: pip install 'tsuzuki[{name}]'"
-            yield fault(name, f"the library {missing.name} is not installed", step)
+            yield fault(name, f"library {missing.name} is not installed", step)
         except Exception as problem:  # noqa: BLE001 -- a plug-in may raise anything, and the rest is still checked
             yield fault(name, f"cannot be checked: {type(problem).__name__}: {problem}", None)
 

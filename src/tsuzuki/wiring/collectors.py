@@ -169,7 +169,7 @@ def usable_parts(load: Callable[[Collector], Returned | None]) -> dict[str, Retu
 
 def refusal(name: str, distribution: str, why: str) -> ConfigurationError:
     return ConfigurationError(
-        f"the collector {name!r} cannot be used: {distribution}: {why}",
+        f"collector {name!r} cannot be used: {distribution}: {why}",
         hint=f"Repair or uninstall {distribution}, which adds {name!r} to {ENTRY_POINT_GROUP}.",
         code="collector_refused",
     )
@@ -186,12 +186,14 @@ def _order(entry: EntryPoint) -> tuple[bool, str, str]:
 
 def _record(entry: EntryPoint, distribution: str) -> Collector:
     if not NAME.fullmatch(entry.name):
-        raise refusal(entry.name, distribution, "a name has lower-case letters, digits and _ only")
+        raise refusal(
+            entry.name, distribution, "a name may only contain lower-case letters, digits and _"
+        )
     record = guarded(entry.name, distribution, entry.load)
     if not isinstance(record, Collector):
         raise refusal(entry.name, distribution, f"{entry.value} is not a Collector")
     if record.name != entry.name:
-        raise refusal(entry.name, distribution, f"{entry.value} calls itself {record.name!r}")
+        raise refusal(entry.name, distribution, f"{entry.value} names itself {record.name!r}")
     return record
 
 
@@ -202,7 +204,7 @@ def _check_name(name: str, distribution: str | None) -> None:
     from tsuzuki.config.schema.config_file import file_keys  # noqa: PLC0415 -- only a plug-in's name is checked
 
     if name in file_keys():
-        raise refusal(name, distribution, "the name is that of a key of tsuzuki.yaml")
+        raise refusal(name, distribution, "the name is reserved for a key of tsuzuki.yaml")
 
 
 def _parts(
@@ -211,7 +213,7 @@ def _parts(
     def load() -> "tuple[JobKind, Component | None]":
         kind: JobKind = collector.load(collector.kind)
         if kind.name != collector.name:
-            raise ValueError(f"its kind of job is {kind.name!r}")
+            raise ValueError(f"its job type is {kind.name!r}")
         component: Component | None = (
             collector.load(collector.component) if collector.component else None
         )
@@ -235,9 +237,11 @@ def _rights(
         rights = {str(right): right for right in collector.load(target)}
         for name, right in rights.items():
             if not isinstance(right, CollectorRight) or not RIGHT_NAME.fullmatch(name):
-                raise ValueError(f"its right {name!r} is not a CollectorRight such as code:read")
+                raise ValueError(
+                    f"its permission {name!r} is not a CollectorRight such as code:read"
+                )
             if name in taken:
-                raise ValueError(f"its right {name!r} is taken")
+                raise ValueError(f"its permission {name!r} is taken")
         return rights
 
     return guarded(collector.name, distribution, partial(load, collector.rights))
@@ -247,13 +251,13 @@ def _check_component(component: "Component", others: "tuple[Component, ...]") ->
     """Raises `ValueError` for tables that cannot be migrated. Two components with one table, or one version
     table, would migrate each other's."""
     if not NAME.fullmatch(component.name):
-        raise ValueError(f"its tables are called {component.name!r}, which is not a plain name")
+        raise ValueError(f"its tables are named {component.name!r}, which is not a plain name")
     component.newest()
     for other in others:
         shared = sorted({*component.metadata.tables} & {*other.metadata.tables})
         if shared or component.name == other.name:
             names = ", ".join(shared) or component.name
-            raise ValueError(f"its tables ({names}) are those of {other.name}")
+            raise ValueError(f"its tables ({names}) belong to {other.name}")
 
 
 def brief(problem: BaseException) -> str:

@@ -11,7 +11,7 @@ def test_a_token_is_printed_alone_and_works(workspace: Workspace) -> None:
     ended = workspace.ok("token", "create", "ci", "--role", "operator", "--expires-in", "30d")
     text = ended.out.removesuffix("\n")
     assert token_id_of(text) is not None
-    assert ended.err.startswith("Keep it now: it is not shown again. It expires on ")
+    assert ended.err.startswith("Save the token now: it will not be shown again. It expires on ")
     with opened(cwd=workspace.folder, environ={}) as application:
         assert application.tokens.authenticate(text).actor == "token:ci"
         application.tokens.wait_for_writes()
@@ -39,8 +39,11 @@ def test_a_token_is_revoked_with_yes_and_listed_with_all(workspace: Workspace) -
     assert (asked.code, asked.error["code"]) == (2, "not_confirmed")
     assert made["token"] not in asked.err
     told = workspace.ok("token", "revoke", "ci", "--yes").err
-    assert told == f"The token 'ci' ({made['id']}) is revoked.\n"
-    assert workspace.ok("token", "ls").err == "no tokens; make one: tsuzuki token create NAME\n"
+    assert told == f"Token 'ci' ({made['id']}) revoked.\n"
+    assert (
+        workspace.ok("token", "ls").err
+        == "no tokens yet; create one with: tsuzuki token create NAME\n"
+    )
     assert workspace.data("token", "ls", "--all")[0]["state"] == "revoked"
 
 
@@ -54,7 +57,7 @@ def test_the_tokens_that_are_revoked_with_one_are_named(workspace: Workspace) ->
         application.tokens.wait_for_writes()
     asked = workspace.run("token", "revoke", "ci", "-o", "json")
     assert (asked.code, asked.error["code"]) == (2, "not_confirmed")
-    assert f"revoke the token ci ({first}) and 2 made with it" in asked.error["message"]
+    assert f"revoke the token ci ({first}) and 2 created with it" in asked.error["message"]
     revoked = workspace.data("token", "revoke", "deploy", "--yes")
     assert (revoked["name"], revoked["also_revoked"]) == ("deploy", ["watch"])
     assert [token["name"] for token in workspace.data("token", "ls")] == ["ci"]

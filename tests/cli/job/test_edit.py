@@ -218,7 +218,7 @@ def test_an_update_tells_what_changed_from_which_value_to_which(workspace: Works
 def test_an_update_that_changes_nothing_says_so(workspace: Workspace) -> None:
     before = workspace.content()
     ended = workspace.ok("job", "update", "hello", "--every", "10m")
-    assert ended.err == "'hello' is like this already.\n"
+    assert ended.err == "'hello' already has these values.\n"
     assert workspace.content() == before
 
 
@@ -276,6 +276,6 @@ def test_a_command_in_quotes_is_refused_unless_a_program_has_that_name(
     monkeypatch.chdir(workspace.folder)
     refused = workspace.run("job", "add", "backup", "--", "my backup.sh")
     assert refused.code == 2
-    assert "hint: Leave the quotes out, as in: -- my backup.sh" in refused.err
+    assert "hint: Remove the quotes: -- my backup.sh" in refused.err
     (workspace.folder / "my backup.sh").touch()
     workspace.ok("job", "add", "backup", "--", "my backup.sh")

@@ -30,7 +30,10 @@ def test_the_list_has_a_line_for_each_job_with_its_schedule_in_words(workspace: 
     assert made.endswith("  -                     -     -      command  database  applied")
     assert "at 02:30 every day, Europe/Berlin" in nightly
     assert nightly.endswith("not applied")
-    assert ended.err == "File and database differ. Bring them in step with: tsuzuki job apply\n"
+    assert (
+        ended.err
+        == "The file and the database differ. Update the database with: tsuzuki job apply\n"
+    )
 
 
 def test_plain_lines_hold_the_same_columns_as_values(workspace: Workspace) -> None:
@@ -151,7 +154,7 @@ def test_next_times_of_a_job_that_is_off_come_with_a_warning(workspace: Workspac
     workspace.ok("job", "disable", "hello")
     ended = workspace.ok("job", "next", "hello", "--count", "1")
     assert len(ended.out.splitlines()) == 2
-    assert ended.err.startswith("warning: 'hello' is switched off")
+    assert ended.err.startswith("warning: 'hello' is disabled")
 
 
 def test_a_job_without_a_schedule_has_no_next_times_to_tell(workspace: Workspace) -> None:
@@ -176,7 +179,7 @@ def test_apply_tells_what_it_added_changed_and_removed(workspace: Workspace) -> 
         ["nightly", "remove", "-"],
     ]
     again = workspace.ok("job", "apply")
-    assert (again.out, again.err) == ("", "The database holds what the file says.\n")
+    assert (again.out, again.err) == ("", "Database and file already agree.\n")
 
 
 def test_a_dry_run_of_apply_tells_the_same_and_does_nothing(workspace: Workspace) -> None:
@@ -253,7 +256,7 @@ def test_a_command_that_sees_a_difference_says_what_to_run(workspace: Workspace,
 def test_running_a_job_applies_the_file_and_says_so(workspace: Workspace) -> None:
     workspace.append(NIGHTLY)
     told = workspace.ok("job", "run", "nightly")
-    assert "Applied what was changed in the file: nightly." in told.err
+    assert "Applied changes from the file: nightly." in told.err
     assert "Applied" not in workspace.ok("job", "run", "nightly").err
 
 
@@ -263,5 +266,5 @@ def test_a_job_that_is_not_in_the_file_any_more_is_said_to_be_removed(workspace:
     workspace.ok("job", "apply")
     workspace.file.write_text(before)
     told = workspace.ok("job", "run", "hello").err
-    assert "Removed what is not in the file any more: nightly." in told
+    assert "Deleted jobs that are no longer in the file: nightly." in told
     assert "Applied" not in told

@@ -13,13 +13,13 @@ WHEN = "only by hand) "
 
 def test_a_person_is_asked_for_all_of_it_and_wrong_answers_again(workspace: Workspace) -> None:
     with at_terminal(["job", "add", "--type", "books"], workspace.folder) as terminal:
-        terminal.answer("Name of the job: ", "two words")
-        terminal.expect("cannot be a job name")
-        terminal.answer("Name of the job: ", "hello")
-        terminal.expect("there already is a job hello")
-        terminal.answer("Name of the job: ", "stars")
-        terminal.answer("with commas): ", "")
-        terminal.answer("with commas): ", "subject:astronomy, intitle:星")
+        terminal.answer("Job name: ", "two words")
+        terminal.expect("invalid job name")
+        terminal.answer("Job name: ", "hello")
+        terminal.expect("a job named hello already exists")
+        terminal.answer("Job name: ", "stars")
+        terminal.answer("(separate several with commas): ", "")
+        terminal.answer("(separate several with commas): ", "subject:astronomy, intitle:星")
         terminal.answer(WHEN + "[daily at 07:00]: ", "evry 1h")
         terminal.expect('Did you mean "every"?')
         terminal.answer(WHEN + "[daily at 07:00]: ", "")
@@ -73,7 +73,7 @@ def test_an_optional_answer_may_be_left_out_and_a_dry_run_writes_nothing(
     before = workspace.content()
     words = ["job", "add", "nightly", "--type", "commits", "--dry-run"]
     with at_terminal(words, workspace.folder) as terminal:
-        terminal.answer("every branch that is followed): ", "")
+        terminal.answer("leave empty for all followed branches): ", "")
         terminal.answer(WHEN + "[every 1h]: ", "")
         assert terminal.end() == 0
     assert "projects" not in terminal.shown.partition("Dry run")[0].partition("The same")[2]
@@ -83,8 +83,8 @@ def test_an_optional_answer_may_be_left_out_and_a_dry_run_writes_nothing(
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        ([], 2, "the job needs a name"),
-        (["x"], 2, "what shall the job 'x' run?"),
+        ([], 2, "missing job name"),
+        (["x"], 2, "job 'x' has nothing to run"),
         (["x", "--type", "books"], 3, "queries"),
     ],
 )

@@ -116,7 +116,7 @@ def test_other_jobs_are_listed_and_all_stay_due(shop: Workspace, mail_server: Ma
         listed = {row["job"]: row for row in dry_run(shop)}
         assert listed["greet"]["what"] == "run for event 1"
         assert (listed["greet"]["dry_run"], listed["greet"]["state"]) == (None, None)
-        assert listed["novelties"]["what"] == "run 1 waits"
+        assert listed["novelties"]["what"] == "run 1 is waiting"
         assert (listed["novelties"]["dry_run"], listed["novelties"]["state"]) == (
             number + 1,
             "SUCCEEDED",

@@ -34,7 +34,7 @@ def test_run_due_does_what_is_due_and_ends(workspace: Workspace) -> None:
     workspace.ok("job", "disable", "hello")
     run_id = run_of(workspace, "greet")
     due = workspace.data("run-due", "--dry-run")
-    assert [row["what"] for row in due] == [f"run {run_id} waits"]
+    assert [row["what"] for row in due] == [f"run {run_id} is waiting"]
     ended = workspace.ok("run-due", "--output", "json", "--quiet")
     assert ended.data == [{"state": "SUCCEEDED", "runs": 1}]
     assert workspace.ok("run", "logs", str(run_id)).out == "hello from Tsuzuki\n"
@@ -82,7 +82,7 @@ def test_each_of_several_runs_is_canceled_though_one_has_ended(workspace: Worksp
     workspace.ok("run", "cancel", ended)
     told = workspace.run("run", "cancel", ended, "999", waiting)
     assert told.code == 4
-    assert f"run {ended} has ended already" in told.err
+    assert f"run {ended} has already ended" in told.err
     assert f"Run {waiting} of hello is CANCELED" in told.err
     assert workspace.data("run", "show", waiting)["state"] == "CANCELED"
 
@@ -91,7 +91,7 @@ def test_a_word_in_place_of_a_run_is_told_in_plain_words(workspace: Workspace) -
     for command in ("show", "cancel"):
         told = workspace.run("run", command, "hello")
         assert told.code == 2
-        assert "'hello' is not the number of a run\n  hint: See: tsuzuki run ls" in told.err
+        assert "'hello' is not a run number\n  hint: See: tsuzuki run ls" in told.err
 
 
 def test_arguments_reach_the_command_as_json(workspace: Workspace) -> None:
@@ -131,7 +131,7 @@ def test_an_event_starts_the_jobs_that_wait_for_it_once(workspace: Workspace) ->
 def test_a_job_that_is_off_holds_its_runs_and_says_so(workspace: Workspace) -> None:
     workspace.ok("job", "disable", "hello")
     asked = workspace.ok("job", "run", "hello")
-    assert "switched off" in asked.err
+    assert "disabled" in asked.err
     workspace.ok("run-due", "--quiet")
     explained = workspace.data("job", "explain", "hello")
     assert explained["reasons"][0]["cause"] == "paused"
@@ -202,8 +202,8 @@ def test_every_listing_prints_in_every_format(workspace: Workspace, output: str)
 def test_no_runs_at_all_and_none_of_those_asked_for_are_told_apart(workspace: Workspace) -> None:
     assert "no runs yet" in workspace.ok("run", "ls").err
     run_of(workspace, "hello")
-    assert workspace.ok("run", "ls", "--state", "RUNNING").err == "no such runs\n"
-    assert workspace.ok("run", "ls", "--worker", "unknown").err == "no such runs\n"
+    assert workspace.ok("run", "ls", "--state", "RUNNING").err == "no matching runs\n"
+    assert workspace.ok("run", "ls", "--worker", "unknown").err == "no matching runs\n"
 
 
 def test_a_delay_may_be_said_as_a_duration(workspace: Workspace) -> None:

@@ -127,8 +127,8 @@ def test_a_watched_run_shows_its_log_and_when_it_is_tried_again(workspace: Works
     told = watched.err.splitlines()
     assert told[0] == "said"
     assert "is FAILED" in told[1]
-    assert told[2].startswith("It will be tried again at ")
-    assert told[3] == f"Watch that one: tsuzuki run watch {int(run_id) + 1}"
+    assert told[2].startswith("Retrying at ")
+    assert told[3] == f"Watch the retry with: tsuzuki run watch {int(run_id) + 1}"
 
 
 def test_before_the_first_term_no_lease_is_shown(workspace: Workspace) -> None:
@@ -136,8 +136,8 @@ def test_before_the_first_term_no_lease_is_shown(workspace: Workspace) -> None:
 
 
 def test_an_event_tells_which_jobs_it_will_run(workspace: Workspace) -> None:
-    assert "No enabled job waits for 'order'" in workspace.ok("event", "emit", "order").err
+    assert "No enabled job listens for 'order'" in workspace.ok("event", "emit", "order").err
     workspace.ok("job", "add", "on-order", "--on-event", "order", "--", "true")
     told = workspace.ok("event", "emit", "order")
-    assert told.err == "It will run: on-order\n"
+    assert told.err == "Jobs that will run: on-order\n"
     assert workspace.data("event", "emit", "order")["listeners"] == ["on-order"]

@@ -118,6 +118,6 @@ def test_interrupted_it_says_that_the_run_goes_on_and_how_to_stop_it(
     monkeypatch.setattr(Runs, "wait", interrupt)
     ended = workspace.run(*words)
     assert ended.code == 130
-    assert "Run 1 goes on. Watch it again with: tsuzuki run watch 1" in ended.err
-    assert "Stop it with: tsuzuki run cancel 1" in ended.err
+    assert "Run 1 continues. Watch it again with: tsuzuki run watch 1" in ended.err
+    assert "Cancel it with: tsuzuki run cancel 1" in ended.err
     assert workspace.data("run", "show", "1")["state"] == "PENDING"

@@ -9,7 +9,7 @@ from tsuzuki.cli.invocation import Invocation
 from tsuzuki.cli.serve.foreground import Manner, _Announcements
 from tsuzuki.model.errors import Unreachable
 
-UNLED = "No process leads yet, so nothing is assigned. Start one: tsuzuki up"
+UNLED = "There is no leader yet, so nothing is assigned. Start one with: tsuzuki up"
 
 
 def test_only_a_worker_that_no_process_leads_says_so(capsys: pytest.CaptureFixture[str]) -> None:

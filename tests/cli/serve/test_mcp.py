@@ -19,8 +19,8 @@ def test_a_port_that_is_taken_is_told_with_the_next_step(empty: Workspace) -> No
         port = taken.getsockname()[1]
         done = empty.run("mcp", "--http", "--port", str(port))
     assert done.code != 0
-    assert f"port {port} of 127.0.0.1 cannot be used" in done.err
-    assert "--port; 0 takes a free one" in done.err
+    assert f"cannot use port {port} of 127.0.0.1" in done.err
+    assert "--port; 0 picks a free one" in done.err
 
 
 def test_without_the_sdk_the_extra_is_named(

@@ -136,7 +136,7 @@ def test_a_wrong_address_is_told(workspace: Workspace, address: str) -> None:
 def test_other_machines_are_not_let_in_before_there_is_a_user(workspace: Workspace) -> None:
     refused = workspace.run("web", "--listen", "0.0.0.0:0")
     assert (refused.code, "--setup" in refused.err) == (3, True)
-    assert "would reach 0.0.0.0:0" in refused.err
+    assert "0.0.0.0:0 is reachable" in refused.err
     refused = workspace.run("up", "--listen", "0.0.0.0:0")
     assert (refused.code, "tsuzuki user add" in refused.err) == (3, True)
     for command in ("web", "up"):  # a proxy brings others to this machine's own address
@@ -184,7 +184,7 @@ def test_a_link_is_printed_at_a_terminal_and_opens_the_server(
     workspace: Workspace, command: str
 ) -> None:
     with at_terminal([command, "--listen", "127.0.0.1:0"], workspace.folder) as terminal:
-        terminal.expect("Stop with ^C")
+        terminal.expect("Press ^C to stop")
         (link,) = re.findall(r"http://\S+/sign-in/link\?token=\S+", terminal.shown)
         page, _, token = link.partition("?token=")
         form = Request(page, data=urlencode({"token": token}).encode())

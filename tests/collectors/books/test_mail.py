@@ -194,7 +194,7 @@ def test_a_server_that_is_away_leaves_the_mail_for_the_next_run(
 ) -> None:
     there = mailing_books.section["mail"]
     mailing_books.section["mail"] = {**there, "port": 1}
-    with pytest.raises(MailFailed, match="cannot be reached"):
+    with pytest.raises(MailFailed, match="is unreachable"):
         mailing_books.start().work()
     assert states(mailing_books) == ["intended"]
     mailing_books.section["mail"] = there
@@ -278,12 +278,12 @@ def test_a_mail_whose_answer_was_never_heard_fails_its_run_and_is_not_sent_again
     mailing_books: BooksFixture, mail_server: MailServer, step: SmtpStep
 ) -> None:
     mail_server.fail_at(step)
-    with pytest.raises(MailUnsettled, match="not known whether mail 1 arrived") as caught:
+    with pytest.raises(MailUnsettled, match="unknown whether email 1 arrived") as caught:
         mailing_books.start().work()
     assert caught.value.result["collect"]["new_books"] == 5
     assert caught.value.result["mail"] == {"mails": [], "unsettled": [1]}
     assert states(mailing_books) == ["unsettled"]
-    assert "It is not known whether mail 1 arrived" in mailing_books.log[-1]
+    assert "It is unknown whether email 1 arrived" in mailing_books.log[-1]
     assert mailing_books.start().work()["mail"] == {"mails": [], "unsettled": [1]}
     assert (states(mailing_books), len(mail_server.messages)) == (["unsettled"], 1)
 
@@ -329,7 +329,7 @@ def test_two_runs_that_mean_to_send_the_same_mail_send_it_once(
     mail_server.when_recipient_named = lambda: (mail_server.forget_hooks(), second.work())
     first.work()
     assert (states(mailing_books), len(mail_server.messages)) == (["sent"], 1)
-    assert first.log == ["[mail][novelties] Mail 1 was taken up by another run"]
+    assert first.log == ["[mail][novelties] Email 1 was picked up by another run"]
 
 
 def test_a_person_settles_a_mail_and_the_audit_says_who(
@@ -343,7 +343,7 @@ def test_a_person_settles_a_mail_and_the_audit_says_who(
         unsettled = mails(mailing_books)[-1]
         assert unsettled.state is OutboxState.UNSETTLED
         assert decide(unsettled.id).state == state
-        with pytest.raises(Conflict, match=f"is {state}: there is nothing to decide"):
+        with pytest.raises(Conflict, match=f"is {state}, so there is nothing to resolve"):
             books.mark_sent(unsettled.id)
     with mailing_books.database.read() as connection:
         entries = audit.find(connection, object_type="mail")
@@ -408,14 +408,14 @@ def test_any_title_can_be_mailed(
 
 
 BAD_SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
-    "no recipient": ({"to": []}, "has no to"),
-    "no sender": ({"from": None}, "has no from"),
+    "no recipient": ({"to": []}, "mail: to"),
+    "no sender": ({"from": None}, "mail: from"),
     "an injected header": ({"to": ["a@b\r\nBcc: c@d"]}, "under books.mail.to"),
     "not an address": ({"from": "unknown"}, "under books.mail.from"),
     "not ASCII": ({"to": ["ü@example.org"]}, "under books.mail.to"),
     "a password in the open": (
         {"host": "mail.example.org", "password": "s3cret"},
-        "would travel unencrypted",
+        "would be sent unencrypted",
     ),
 }
 
@@ -436,7 +436,7 @@ def test_without_a_mail_server_books_are_collected_and_not_mailed(
     books_fixture: BooksFixture,
 ) -> None:
     assert "mail" not in books_fixture.start().work()
-    with pytest.raises(ConfigurationError, match="has no host"):
+    with pytest.raises(ConfigurationError, match="missing in the section"):
         books_fixture.start(arguments={"collect": False}).work()
 
 

@@ -109,7 +109,7 @@ def test_another_shape_of_the_list_starts_anew_with_a_warning(books_fixture: Boo
     books_fixture.collect(max_per_run=40, order_by="newest")
     assert [start for start, _ in books_fixture.asked()] == [0, 0]
     assert books_fixture.log[0].startswith(
-        "[WARN][google-books][novelties] The list is another one now "
+        "[WARN][google-books][novelties] The list has changed "
         "(no options -> orderBy=newest): starting at 0"
     )
     books_fixture.collect(max_per_run=40, order_by="newest")
@@ -132,7 +132,7 @@ def test_a_list_of_another_shape_starts_at_zero_even_if_the_first_run_is_stopped
     books_fixture.collect(max_per_run=80)
     books_fixture.server.faults.add(StandInFault(status=503, times=None))
     run = books_fixture.start(max_per_run=80, lang_restrict="en")
-    run.when_said("Asking again", run.stop_signal.set)
+    run.when_said("Retrying", run.stop_signal.set)
     with pytest.raises(RunStopped):
         collect(books_fixture.collector_context, run.context)
     assert run.end(RunState.CANCELED)
@@ -160,7 +160,7 @@ def test_an_exhausted_search_may_be_looked_at_again_after_a_while(
     books_fixture.source.catalogue = volumes(6)
     result = books_fixture.collect(recheck_exhausted_after="7d")
     assert (result["new_books"], books_fixture.cursor()) == (1, (6, True))
-    assert "looking again from startIndex=0" in books_fixture.log[0]
+    assert "checking again from startIndex=0" in books_fixture.log[0]
 
 
 # --- quota ----------------------------------------------------------------------------------------
@@ -375,7 +375,7 @@ def test_a_reset_during_a_run_wins_over_its_next_page(books_fixture: BooksFixtur
 def test_a_run_that_waits_for_its_source_stops_when_asked(books_fixture: BooksFixture) -> None:
     books_fixture.server.faults.add(StandInFault(status=503, times=None))
     run = books_fixture.start()
-    run.when_said("Asking again", run.stop_signal.set)
+    run.when_said("Retrying", run.stop_signal.set)
     with pytest.raises(RunStopped):
         collect(books_fixture.collector_context, run.context)
     assert len(books_fixture.asked()) == 1

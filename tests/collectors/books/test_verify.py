@@ -100,7 +100,7 @@ def test_a_book_that_was_dropped_with_every_trace_is_found_at_the_source(
     assert faults([at_source]) == [
         (
             "missing",
-            "volume vol000000045 (The Python Book of Things, Part 45), number 46 of the list, "
+            "volume vol000000045 (The Python Book of Things, Part 45), number 46 of the list "
             "was not collected",
         )
     ]
@@ -112,7 +112,7 @@ def test_a_book_that_was_changed_is_named(books_fixture: BooksFixture) -> None:
         books_fixture, "UPDATE tsuzuki_books SET title = 'Other' WHERE volume_id = 'vol000000003'"
     )
     (stored,) = found(books_fixture, calls_max=0)
-    name = "volume vol000000003 (Other) is not what was collected"
+    name = "volume vol000000003 (Other) differs from the collected data"
     assert faults([stored]) == [("changed", name)]
 
 
@@ -170,7 +170,7 @@ def test_the_daily_quota_ends_the_calls_and_is_no_fault(books_fixture: BooksFixt
     books_fixture.section = {"daily_limit": 4}
     books_fixture.collect(max_per_run=100)  # three calls
     at_source = found(books_fixture)[1]
-    assert at_source.note == "compared 1 of 3 pages with Google Books: no call of today is left"
+    assert at_source.note == "compared 1 of 3 pages with Google Books: today's quota is used up"
     assert at_source.is_ok
     assert calls(books_fixture) == 4
     assert len(books_fixture.asked()) == 1
@@ -183,9 +183,9 @@ def test_a_day_that_the_source_refuses_is_recorded_for_every_job(
     books_fixture.server.faults.add(error_fault(limit_error("day"), times=None))
     at_source = found(books_fixture)[1]
     assert at_source.is_ok
-    assert "allowance is used up" in str(at_source.note)
+    assert "quota is used up" in str(at_source.note)
     assert len(books_fixture.asked()) == 1
-    assert "no call of today is left" in str(found(books_fixture)[1].note)
+    assert "today's quota is used up" in str(found(books_fixture)[1].note)
     assert books_fixture.asked() == []
 
 

@@ -65,7 +65,7 @@ def test_a_root_that_is_missing_fails_the_run_and_not_the_other(workspace: Works
     first, second = shown["result"]["roots"]
     assert (first["job"]["status"], first["error"]) == ("completed", None)
     assert second["job"] is None
-    assert "there is no folder" in second["error"]
+    assert "does not exist" in second["error"]
 
 
 def test_a_job_without_roots_is_refused(workspace: Workspace) -> None:
@@ -81,7 +81,7 @@ def test_a_job_has_language_servers(workspace: Workspace, tree: Path) -> None:
     )
     refused = workspace.run("job", "apply", "-o", "json")
     assert refused.code == 3
-    assert "there is no language 'pyton'" in refused.err
+    assert "unknown language 'pyton'" in refused.err
     options = f"{roots}\n    lsp: {{python: {json.dumps(server)}}}"
     shown = run_job(workspace, "tree/shop", options)
     assert shown["state"] == "SUCCEEDED", shown

@@ -97,19 +97,19 @@ def test_every_way_to_answer_is_understood(
 
 
 FAULTS = {
-    "dies": "it ended with code 7: out of memory",
+    "dies": "exited with code 7: out of memory",
     "hangs": "did not answer textDocument/documentSymbol within 2.5 seconds",
     "trickles": "did not answer textDocument/documentSymbol within 2.5 seconds",
-    "garbage": "no header of a message: 'Segmentation fault",
-    "no-json": "a message that is no JSON",
+    "garbage": "no message header: 'Segmentation fault",
+    "no-json": "invalid JSON in a message",
     "huge": "a message of 99999999999 bytes",
-    "floods": "bytes while one answer was waited for",
+    "floods": "bytes before one answer",
     "refuses": "it broke (-32603)",
     "null": "the parser finds 2 definitions",
-    "text": "its answer is str, not a list",
+    "text": "returned str instead of a list",
     "far": "line 901 of a file of 5 lines",
     "outside": "line 901 of a file of 5 lines",
-    "nameless": "a symbol without name and kind",
+    "nameless": "returned a symbol without name and kind",
     "deep": "nested over 100 deep",
 }
 
@@ -133,7 +133,7 @@ def test_what_a_server_does_wrong_is_the_outcome_of_one_file(
         found, error = outcome(index_folder, shop, f"bad-{mode}.py")
         assert found == "failed", mode
         assert reason in str(error)
-        assert str(error).startswith(f"the language server {sys.executable}: ")
+        assert str(error).startswith(f"language server {sys.executable}: ")
         assert (f"bad-{mode}.py", "Old", 1) in now, mode
     assert {("a.py", "served", 3), ("bad.py", "served", 3), ("z.py", "served", 3)} <= now
     assert ("a.py", "A", 3) in now
@@ -188,21 +188,21 @@ def test_a_server_that_always_dies_is_given_up_and_the_build_completes(
     assert job.status == "completed"
     errors = rows(index_folder, shop, "SELECT error FROM files WHERE outcome = 'failed'")
     assert len(errors) == 9
-    given_up = [error for (error,) in errors if "given up after 4 starts" in str(error)]
+    given_up = [error for (error,) in errors if "skipped after 4 failed starts" in str(error)]
     assert len(given_up) == 5
-    assert all("it ended with code 3" in error for error in given_up)
+    assert all("exited with code 3" in error for error in given_up)
 
 
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("no-such-server",), "there is no program no-such-server on the PATH"),
-        (("./server",), "there is no program ./server; give its full path"),
+        (("no-such-server",), "program no-such-server not found on the PATH"),
+        (("./server",), "program ./server not found; give its full path"),
         (
             (sys.executable, "-c", "raise SystemExit('no licence')"),
-            "it ended with code 1: no licence",
+            "exited with code 1: no licence",
         ),
-        (command("cannot"), "it has no textDocument/documentSymbol"),
+        (command("cannot"), "does not support textDocument/documentSymbol"),
     ],
 )
 def test_a_server_that_cannot_be_started_fails_the_build(
@@ -212,7 +212,7 @@ def test_a_server_that_cannot_be_started_fails_the_build(
     before = symbols(index_folder, shop)
     job = build_with(*words)
     assert job.status == "failed"
-    assert "the language server for python cannot be started" in str(job.error)
+    assert "cannot start the language server for python" in str(job.error)
     assert reason in str(job.error)
     assert symbols(index_folder, shop) == before
 

@@ -45,11 +45,11 @@ def test_without_a_file_there_is_no_server(monkeypatch: pytest.MonkeyPatch, tmp_
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("lsp:\n  pyhton: x\n", "there is no language 'pyhton'"),
-        ("lps: {}\n", "`lps` is not a key we know"),
+        ("lsp:\n  pyhton: x\n", "unknown language 'pyhton'"),
+        ("lps: {}\n", "unknown key `lps`"),
         ("lsp: 3\n", "`lsp` must be a mapping of languages to commands, not 3"),
         ("- 3\n", "the file must be a mapping"),
-        ("lsp:\n  python: a | b\n", "is not run by a shell"),
+        ("lsp:\n  python: a | b\n", "does not run in a shell"),
     ],
 )
 def test_a_mistake_in_the_file_is_said_with_its_place(

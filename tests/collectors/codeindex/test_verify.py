@@ -62,9 +62,9 @@ def test_every_difference_between_index_and_tree_is_named(
     change(tree, index_folder, "UPDATE files SET hash = x'00' WHERE path = 'shop/cart.py'")
     (one,) = found(context)
     assert faults([one]) == [
-        ("changed", "main.py is indexed as it was before"),
-        ("changed", "shop/cart.py is indexed as it was before"),
-        ("unknown", "shop/sums.py is indexed, and not in the tree"),
+        ("changed", "the index of main.py is outdated"),
+        ("changed", "the index of shop/cart.py is outdated"),
+        ("unknown", "shop/sums.py is indexed but not in the tree"),
         ("missing", "later.py is not indexed"),
     ]
     assert (one.compared, one.faults) == (5, 4)
@@ -78,7 +78,7 @@ def test_a_change_that_left_size_and_time_as_they_were_is_found(
     status = file.stat()
     file.write_bytes(file.read_bytes().replace(b"main", b"niam"))
     os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert faults(found(context)) == [("changed", "main.py is indexed as it was before")]
+    assert faults(found(context)) == [("changed", "the index of main.py is outdated")]
 
 
 def test_a_file_that_the_index_dropped_is_named(
@@ -108,7 +108,7 @@ def test_a_tree_that_was_not_indexed_or_is_gone_is_no_proof(
     whole, other, gone = found(context, "tree", "other", "nowhere")
     assert whole.is_ok
     assert other.problem == "not indexed yet"
-    assert "there is no folder" in str(gone.problem)
+    assert "does not exist" in str(gone.problem)
     assert not other.is_ok
     assert not gone.is_ok
 

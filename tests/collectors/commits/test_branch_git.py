@@ -177,7 +177,7 @@ def test_a_branch_that_never_was_is_a_failure_that_names_the_default(
     collecting.repository(crooked_history, "mian")
     result = collecting.only(collecting.collect()["collection_id"])
     assert result.status is ResultStatus.FAILED
-    assert result.error_message == "there is no branch 'mian' (The project starts at 'main'.)"
+    assert result.error_message == "no branch 'mian' (The project's default branch is 'main'.)"
 
 
 def follow_default(collecting: Collecting, project: int, branch: str) -> None:

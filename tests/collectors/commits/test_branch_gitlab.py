@@ -353,7 +353,7 @@ def test_a_repository_that_is_hidden_is_not_taken_for_a_deleted_branch(
     )
     result = collecting.only(collecting.collect()["collection_id"])
     assert result.status is ResultStatus.FAILED
-    assert "does not show the repository" in str(result.error_message)
+    assert "denies access to the repository" in str(result.error_message)
 
 
 def prune(repository: Path) -> None:

@@ -35,7 +35,7 @@ def test_one_failure_never_stops_the_others(collecting: Collecting, three: list[
     ended = collecting.collect()
     assert (ended["success"], ended["failed"], ended["new_commits"]) == (2, 1, 16)
     failed = collecting.results(ended["collection_id"])[str(three[1]), "main"]
-    assert failed.error_message == "this is not a git repository (Is the path right?)"
+    assert failed.error_message == "this is not a git repository (Check the path.)"
     assert collecting.run_io.reports[-1] == (3, 3)
     collecting.check()
 

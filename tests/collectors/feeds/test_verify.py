@@ -95,7 +95,7 @@ def test_an_article_that_is_on_the_account_twice_is_named(posted: FeedsFixture) 
     assert faults([one]) == [
         (
             "repeated",
-            f"post {other['remote_id']} on the account ({url_of(posted, other)}) is a second one",
+            f"post {other['remote_id']} on the account ({url_of(posted, other)}) is a duplicate",
         ),
         ("unknown", f"post {other['id']} ({url_of(posted, other)}) is not on the account"),
     ]
@@ -185,4 +185,4 @@ def test_a_webhook_cannot_be_compared(posted: FeedsFixture) -> None:
     }
     one = only(posted)
     assert one.is_ok
-    assert one.note == "not compared: a webhook cannot be asked what has arrived"
+    assert one.note == "not compared: a webhook cannot be asked which posts have arrived"

@@ -48,7 +48,7 @@ def test_a_missing_variable_is_named_with_its_place() -> None:
 
 @pytest.mark.parametrize("text", ["${", "${}", "${NAME", "${1A}", "${A-b}", "${A B}", "${A:b}"])
 def test_a_malformed_reference_is_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="is not a variable"):
+    with pytest.raises(ConfigurationError, match="is not a valid variable"):
         expand(text, ENVIRON)
 
 

@@ -63,7 +63,7 @@ def test_any_other_database_url_is_refused_without_telling_its_password(url: str
 def test_only_redis_is_taken_for_redis() -> None:
     for url in ("redis://host", "rediss://host:6380/1", "unix:///run/redis.sock"):
         assert check_redis_url(named(url)) == url
-    with pytest.raises(ConfigurationError, match="must be the URL of a Redis"):
+    with pytest.raises(ConfigurationError, match="must be a Redis URL"):
         check_redis_url(named("http://host"))
 
 

@@ -33,9 +33,9 @@ def test_variables_of_a_job_are_not_filled_in_so_secrets_reach_no_database() -> 
         ("5", "`command` must be a list of words, or text to be split into words, not 5"),
         ("[sleep, 0.5]", "`command[1]` must be text (put it in quotes), not 0.5"),
         ("[a, [b]]", "`command[1]` must be text (put it in quotes), not a list"),
-        ("echo 'a", "`command` has a quote that is never closed"),
-        ("cat a | sort", "`command` is not run by a shell, so `|` would be an argument"),
-        ("make && make install", "`command` is not run by a shell, so `&&` would be an argument"),
+        ("echo 'a", "`command` has an unclosed quote"),
+        ("cat a | sort", "`command` does not run in a shell, so `|` would be an argument"),
+        ("make && make install", "`command` does not run in a shell, so `&&` would be an argument"),
     ],
 )  # fmt: skip
 def test_a_command_that_cannot_run_is_refused(command: str, message: str) -> None:

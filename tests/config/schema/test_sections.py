@@ -104,8 +104,8 @@ def test_what_a_variable_will_say_is_checked_when_the_section_is_read(tmp_path: 
         ("open: ${NAME}", "`open` must be true or false, not '${NAME}'"),
         ("calls_per_day: $many", "`calls_per_day` must be a whole number, not '$many'"),
         ("post: ${NAME}", "`post` must be a mapping, not '${NAME}'"),
-        ("kay: ${NAME}", "`kay` is not a key we know"),
-        ("door: https://ann:secret@${NAME}", "a password is written out in this URL"),
+        ("kay: ${NAME}", "unknown key `kay`"),
+        ("door: https://ann:secret@${NAME}", "this URL contains a password"),
     ],
 )
 def test_what_no_variable_can_make_right_is_found_at_once(
@@ -136,7 +136,7 @@ def test_of_a_section_only_some_keys_may_be_read(
     if expected is not None:
         assert found.section("library", only=only) == expected
     else:
-        with pytest.raises(ConfigurationError, match="the environment variable A is not set"):
+        with pytest.raises(ConfigurationError, match="environment variable A is not set"):
             found.section("library", only=only)
 
 
@@ -151,8 +151,8 @@ def test_a_wrong_key_of_a_section_is_found_with_all_that_is_wrong(tmp_path: Path
     with pytest.raises(InvalidFile) as caught:
         load(tmp_path, "librery: {}\nlibrary:\n  calls: 1\n  calls_per_day: 0\n")
     assert [(p.message, p.place.line) for p in caught.value.problems] == [
-        ("`librery` is not a key we know", 1),
-        ("`calls` is not a key we know", 3),
+        ("unknown key `librery`", 1),
+        ("unknown key `calls`", 3),
         ("`calls_per_day` must be at least 1, not 0", 4),
     ]
     assert "library" in caught.value.problems[0].hint

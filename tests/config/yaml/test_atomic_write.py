@@ -130,7 +130,7 @@ def test_a_disk_that_takes_no_more_leaves_the_old_file(path: Path) -> None:
         """,
         path,
     )
-    assert "cannot be written" in failed.stdout, failed.stderr
+    assert "cannot write" in failed.stdout, failed.stderr
     assert path.read_text() == FILE
     assert not path.with_name(".tsuzuki.yaml.tmp").exists()
 
@@ -143,7 +143,7 @@ def test_a_full_disk_is_told_with_the_remedy(path: Path, monkeypatch: pytest.Mon
     with pytest.raises(Unreachable, match="No space left on device") as caught:
         ConfigEditor(path).set_enabled("hello", False)
     assert caught.value.hint is not None
-    assert "Free some space" in caught.value.hint
+    assert "Free some disk space" in caught.value.hint
     assert path.read_text() == FILE
 
 
@@ -174,6 +174,6 @@ def test_a_folder_that_may_not_be_written_is_told(open_folder: Path) -> None:
         """,
         path,
     )
-    assert f"{path} cannot be written: Permission denied" in refused.stdout, refused.stderr
+    assert f"cannot write {path}: Permission denied" in refused.stdout, refused.stderr
     assert path.read_text() == FILE
     assert [entry.name for entry in open_folder.iterdir()] == ["tsuzuki.yaml"]

@@ -57,9 +57,9 @@ def test_a_file_that_says_nothing_reads_as_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "words"),
     [
-        ("a: 1\njobs:\n  x: 1\n  x: 2\n", "4:3", "`x` is given twice"),
+        ("a: 1\njobs:\n  x: 1\n  x: 2\n", "4:3", "duplicate key `x`"),
         ("a: *b\n", "1:4", "refers to nothing"),
-        ("a: &x [*x]\n", "1:8", "is inside the value that it refers to"),
+        ("a: &x [*x]\n", "1:8", "refers to a value that contains it"),
         ("a: !secret b\n", "1:4", "tags"),
         ("a: !!python/object/apply:os.system [ls]\n", "1:4", "tags"),
         ("!x a: 1\n", "1:1", "tags"),
@@ -67,8 +67,8 @@ def test_a_file_that_says_nothing_reads_as_nothing(text: str) -> None:
         ("%YAML 1.1\n---\na: 1\n", "1:1", "directives"),
         ("%TAG ! tag:x,2000:\n---\na: 1\n", "1:1", "directives"),
         ("? [a]\n: b\n", "1:3", "cannot be a key"),
-        (": b\n", "1:1", "a key is missing"),
-        ("a: {<<: 1}\n", "1:9", "`<<` takes a mapping"),
+        (": b\n", "1:1", "no key before"),
+        ("a: {<<: 1}\n", "1:9", "`<<` requires a mapping"),
     ],
 )
 def test_what_is_not_supported_is_refused_at_its_place(text: str, place: str, words: str) -> None:
@@ -95,7 +95,7 @@ def test_a_billion_laughs_are_refused_before_they_are_laughed() -> None:
 @pytest.mark.parametrize(("opening", "item"), [("[", ""), ("{a: ", "")])
 def test_nesting_beyond_the_limit_is_refused_however_deep(opening: str, item: str) -> None:
     error = refused("x: " + opening * 50_000 + item)
-    assert "nested more than 50 deep" in error.message
+    assert "nested more than 50 levels deep" in error.message
     assert error.place is not None
     assert error.place.line == 1
 
@@ -103,7 +103,7 @@ def test_nesting_beyond_the_limit_is_refused_however_deep(opening: str, item: st
 def test_block_nesting_beyond_the_limit_is_refused() -> None:
     text = "".join(f"{' ' * depth}a:\n" for depth in range(60))
     error = refused(text)
-    assert "nested more than 50 deep" in error.message
+    assert "nested more than 50 levels deep" in error.message
     assert where(error) == "tsuzuki.yaml:51:51"
 
 
@@ -116,7 +116,7 @@ def test_fifty_levels_are_read() -> None:
 
 def test_aliases_cannot_build_depth_either() -> None:
     lines = ["a0: &a0 [x]"] + [f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, 60)]
-    assert "nested more than 50 deep" in refused("\n".join(lines) + "\n").message
+    assert "nested more than 50 levels deep" in refused("\n".join(lines) + "\n").message
 
 
 def test_values_are_counted_after_aliases_are_replaced() -> None:

@@ -239,7 +239,7 @@ def test_what_cannot_be_edited_safely_is_left_to_a_person(
     path: Path, text: str, changes: dict[str, Any], removals: list[str]
 ) -> None:
     path.write_text(text)
-    with pytest.raises(ConfigurationError, match="cannot be made") as caught:
+    with pytest.raises(ConfigurationError, match="cannot be changed") as caught:
         ConfigEditor(path).update_job("a", changes, removals)
     assert caught.value.specific_code == "config_uneditable"
     assert path.read_text() == text

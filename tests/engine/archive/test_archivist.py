@@ -139,7 +139,7 @@ def test_a_late_leader_in_the_same_folder_is_stopped_and_replaces_nothing(
         Interposed(fixture.archive, after_first_line=lambda: another_leads_and_finishes(fixture))
     )
 
-    with pytest.raises(Unreachable, match="cannot be written"):
+    with pytest.raises(Unreachable, match="cannot write"):
         late.tick(fixture.term)
 
     assert_archived(fixture, folder, run_id)
@@ -227,7 +227,7 @@ def test_an_archive_that_does_not_answer_is_not_mistaken_for_a_lost_log(
 
     class Mute(FolderArchive):
         def read(self, ref: str, *, after_seq: int = 0) -> Iterator[LogLine]:
-            raise Unreachable("no answer")
+            raise Unreachable("no response")
 
     with pytest.raises(Unreachable):
         fixture.new_archivist(Mute(folder)).tick(fixture.term)

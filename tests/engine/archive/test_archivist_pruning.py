@@ -231,7 +231,7 @@ def test_an_archive_that_does_not_answer_keeps_what_it_has_and_the_run(
 
     class Away(Interposed):
         def delete(self, ref: str) -> None:
-            raise Unreachable("no answer")
+            raise Unreachable("no response")
 
     assert fixture.archive is not None
     with pytest.raises(Unreachable):

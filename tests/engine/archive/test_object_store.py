@@ -55,7 +55,7 @@ def test_a_deleted_log_is_not_there_and_may_be_deleted_again(archive: LogArchive
     archive.delete(ref)
     archive.delete(ref)
 
-    with pytest.raises(NotFound, match="is not there"):
+    with pytest.raises(NotFound, match="is missing"):
         list(archive.read(ref))
 
 
@@ -114,11 +114,11 @@ def test_a_store_that_does_not_answer_is_unreachable_and_no_secret_is_told(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
     archive = open_archive("s3://bucket/logs")
 
-    with pytest.raises(Unreachable, match="s3://bucket/logs cannot be written") as writing:
+    with pytest.raises(Unreachable, match="s3://bucket/logs cannot write") as writing:
         archive.write(1, FINISHED, LINES)
     with pytest.raises(Unreachable, match="cannot be read") as reading:
         list(archive.read("object:2026/11/15/run-1-0123456789abcdef.jsonl.gz"))
-    with pytest.raises(Unreachable, match="cannot be written"):
+    with pytest.raises(Unreachable, match="cannot write"):
         archive.delete("object:2026/11/15/run-1-0123456789abcdef.jsonl.gz")
 
     for caught in (writing, reading):
@@ -128,7 +128,7 @@ def test_a_store_that_does_not_answer_is_unreachable_and_no_secret_is_told(
 
 @pytest.mark.parametrize("url", ["ftp://me:hunter2@host/path", "s3://", "memory://x/y?key=hunter2"])
 def test_a_url_that_is_no_object_store_is_refused_without_telling_its_secrets(url: str) -> None:
-    with pytest.raises(ConfigurationError, match="cannot be opened as an object store") as caught:
+    with pytest.raises(ConfigurationError, match="as an object store") as caught:
         open_archive(url)
 
     assert "hunter2" not in str(caught.value.as_dict())

@@ -283,5 +283,5 @@ def test_a_schedule_that_this_machine_cannot_read_stops_only_its_own_job(
         planner.tick(term)
     assert [run.job_name for run in all_runs(database)] == ["readable"]
     (told,) = caplog.messages
-    assert told.startswith("job not planned here job=hello error=")
+    assert told.startswith("job not planned in this round job=hello error=")
     assert "Mars/Olympus" in told

@@ -24,19 +24,19 @@ RUN_ENDS: list[tuple[Outcome, RunState, Reason | None, str | None]] = [
         Stopped(cause=StopCause.TIMEOUT),
         RunState.TIMED_OUT,
         Reason.TIMEOUT,
-        "it ran longer than 60.0 s",
+        "ran longer than 60.0 s",
     ),
     (
         Stopped(cause=StopCause.SHUTDOWN),
         RunState.FAILED,
         Reason.WORKER_SHUTDOWN,
-        "its worker was shut down",
+        "the worker was shut down",
     ),
     (
         Stopped(cause=StopCause.NOT_CONFIRMED),
         RunState.FAILED,
         Reason.NOT_CONFIRMED,
-        "its worker could not confirm in time that it may go on",
+        "the worker did not get the leader's confirmation in time",
     ),
 ]
 

@@ -22,8 +22,8 @@ def test_of_a_longer_one_four_fifths_are_its_first_lines_and_one_its_last() -> N
     stored = [line for number in range(1000) for line in log.add(NOON, "log", str(number), cap=CAP)]
     assert [line.body for line in stored] == [
         *(str(number) for number in range(80)),
-        f"the log has reached its limit of {CAP} bytes: of what follows only the last lines are "
-        "stored, when the run ends",
+        f"the log reached its limit of {CAP} bytes; after this, only the last lines are "
+        "stored when the run ends",
     ]
     missing, *last = log.end(NOON, cap=CAP)
     assert (missing.stream, missing.body) == ("log", "900 lines (3580 bytes) are missing here")

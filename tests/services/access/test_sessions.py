@@ -294,8 +294,8 @@ def test_a_session_of_a_user_with_more_rights_cannot_be_ended(
     narrow = Principal(
         actor="token:narrow", role=Role.ADMIN, scopes=frozenset({Right.ACCESS_MANAGE})
     )
-    with pytest.raises(NotPermitted, match="more rights"):
+    with pytest.raises(NotPermitted, match="permissions it does not have"):
         sessions.end(signed_in.session.id, by=narrow)
-    with pytest.raises(NotPermitted, match="more rights"):
+    with pytest.raises(NotPermitted, match="permissions it does not have"):
         sessions.end_all(by=narrow, user="ada")
     sessions.authenticate(signed_in.secret)

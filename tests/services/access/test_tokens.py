@@ -95,13 +95,13 @@ def test_a_revoked_token_is_refused_and_its_name_is_free(tokens: Tokens) -> None
     assert len(tokens.find(by=LOCAL, with_revoked=True)) == 2
 
 
-@pytest.mark.parametrize("way", ["id", "id without prefix", "whole token"])
+@pytest.mark.parametrize("way", ["id", "id without prefix", "malformed"])
 def test_a_token_is_revoked_by_its_id_too(tokens: Tokens, way: str) -> None:
     made = tokens.create("ci", by=LOCAL, role=Role.VIEWER)
     given = {
         "id": made.token.id,
         "id without prefix": made.token.id.removeprefix("tsz_"),
-        "whole token": made.text,
+        "malformed": made.text,
     }[way]
     assert tokens.revoke(given, by=LOCAL).token.state == "revoked"
     with pytest.raises(Conflict) as again:
@@ -169,7 +169,7 @@ def test_a_user_who_was_disabled_or_removed_at_this_moment_makes_no_token(
 ) -> None:
     for change in (users.disable, users.remove):
         change("bob", by=ada)
-        with pytest.raises(NotAuthenticated, match="removed or disabled") as refused:
+        with pytest.raises(NotAuthenticated, match="deleted or disabled") as refused:
             tokens.create("late", by=bob, role=Role.VIEWER)
         assert refused.value.specific_code == "token_revoked"
     assert tokens.find(by=ada) == []

@@ -263,7 +263,7 @@ def test_no_connection_left_is_an_error_that_says_so(crowded: Database) -> None:
     url = crowded.engine.url.render_as_string(hide_password=False)
     with (
         closing(open_database(url, clock=crowded.clock)) as another,
-        pytest.raises(Unreachable, match="has no connection left"),
+        pytest.raises(Unreachable, match="has no free connection"),
         another.read(),
     ):
         pass
@@ -285,7 +285,7 @@ def test_a_transaction_of_a_handler_does_not_get_the_last_connection(
 ) -> None:
     monkeypatch.setattr(connection_pool, "WAIT_SECONDS", 0.01)
     with (
-        pytest.raises(Unreachable, match="has no connection left"),
+        pytest.raises(Unreachable, match="has no free connection"),
         crowded.used_for(ConnectionUse.UNBOUNDED),
         crowded.write(),
     ):

@@ -1,1 +1,1 @@
-"""`tsuzuki user` and `tsuzuki token`: who may do what."""
+"""`tsuzuki user` and `tsuzuki token`: users, roles and tokens."""

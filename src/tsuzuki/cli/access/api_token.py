@@ -35,7 +35,7 @@ COLUMNS = [
 
 @click.group(cls=Group)
 def token() -> None:
-    """Make tokens for programs that use the API, and revoke them.
+    """Create and revoke tokens for programs that use the API.
 
     \b
     tsuzuki token create ci --role operator
@@ -46,7 +46,10 @@ def token() -> None:
 @token.command()
 @click.argument("name")
 @click.option(
-    "--role", type=EnumChoice(Role), default=Role.VIEWER, help="What it may do: that of the role."
+    "--role",
+    type=EnumChoice(Role),
+    default=Role.VIEWER,
+    help="Role whose permissions the token gets.",
 )
 @click.option(
     "--scope",
@@ -54,14 +57,14 @@ def token() -> None:
     shell_complete=right_names,
     multiple=True,
     metavar="RIGHT",
-    help="Only this right of the role; can be given more than once.",
+    help="Limit the token to this permission of the role. Can be repeated.",
 )
 @click.option(
     "--expires-in",
     type=Duration(),
     default="90d",
     metavar="DURATION",
-    help="For how long it is valid.",
+    help="Time until the token expires.",
 )
 @click.pass_obj
 def create(
@@ -71,7 +74,7 @@ def create(
     scopes: tuple[str, ...],
     expires_in: float,
 ) -> None:
-    """Create a token and print it: it is shown this once.
+    """Create a token and print it. It cannot be shown again.
 
     \b
     tsuzuki token create ci --role operator --expires-in 30d
@@ -92,15 +95,16 @@ def create(
     emit(plain, shown, columns=[Column("token")])
     say(
         invocation,
-        f"Keep it now: it is not shown again. It expires on {made.token.expires_at:%Y-%m-%d}.",
+        "Save the token now: it will not be shown again. It expires on "
+        f"{made.token.expires_at:%Y-%m-%d}.",
     )
 
 
 @token.command()
-@click.option("--all", "with_revoked", is_flag=True, help="Also those that were revoked.")
+@click.option("--all", "with_revoked", is_flag=True, help="Include revoked tokens.")
 @click.pass_obj
 def ls(invocation: Invocation, with_revoked: bool) -> None:
-    """List tokens: what each may do, until when, and when it was last used.
+    """List tokens with their permissions, expiry and last use.
 
     \b
     tsuzuki token ls --all
@@ -111,7 +115,7 @@ def ls(invocation: Invocation, with_revoked: bool) -> None:
         invocation,
         [view.as_dict() for view in views],
         columns=COLUMNS,
-        empty="no tokens; make one: tsuzuki token create NAME",
+        empty="no tokens yet; create one with: tsuzuki token create NAME",
     )
 
 
@@ -120,21 +124,21 @@ def ls(invocation: Invocation, with_revoked: bool) -> None:
 @yes_option
 @click.pass_obj
 def revoke(invocation: Invocation, name_or_id: str, yes: bool) -> None:
-    """Revoke a token, by its name or its first part, and all that were made with it.
+    """Revoke a token and every token created with it.
 
-    From now on they are refused.
+    Name the token by its name or by the first part of its value.
 
     \b
     tsuzuki token revoke ci --yes
     """
     with open_application(invocation) as application:
         found = application.tokens.get(name_or_id, by=application.principal)
-        also = f" and {found.made_with} made with it" if found.made_with else ""
+        also = f" and {found.made_with} created with it" if found.made_with else ""
         named = f"{found.token.name} ({found.token.id})"
         confirm(invocation, f"revoke the token {named}{also}", yes=yes)
         revoked = application.tokens.revoke(name_or_id, by=application.principal)
-    say(invocation, f"The token '{revoked.token.name}' ({revoked.token.id}) is revoked.")
+    say(invocation, f"Token '{revoked.token.name}' ({revoked.token.id}) revoked.")
     if revoked.also:
-        say(invocation, f"Those made with it are revoked too: {', '.join(revoked.also)}.")
+        say(invocation, f"Tokens created with it were revoked too: {', '.join(revoked.also)}.")
     if invocation.output.is_json:
         emit(invocation, revoked.as_dict())

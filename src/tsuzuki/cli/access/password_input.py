@@ -1,5 +1,6 @@
-"""How a password comes in: typed at the terminal without being shown, or as the first line of stdin. Never as an
-argument, which other users of the machine can read."""
+"""Read a password from the terminal without echo, or from the first line of stdin. A password is never an argument,
+because other users of the machine can read arguments.
+"""
 
 import sys
 
@@ -11,7 +12,7 @@ from tsuzuki.model.errors import UsageError
 _LINE_MAX = 10_000
 
 password_stdin_option = click.option(
-    "--password-stdin", is_flag=True, help="Read the password from stdin, its first line."
+    "--password-stdin", is_flag=True, help="Read the password from the first line of stdin."
 )
 
 
@@ -21,8 +22,8 @@ def read_password(*, from_stdin: bool, prompt: str = "Password") -> str:
         return _first_line()
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise UsageError(
-            "a password is asked for at a terminal, and this is none",
-            hint="Give it on stdin with --password-stdin.",
+            "cannot ask for a password: no terminal",
+            hint="Use --password-stdin.",
             code="password_missing",
         )
     typed: str = click.prompt(
@@ -36,7 +37,7 @@ def _long_enough(typed: str) -> str:
     from tsuzuki.services.access.passwords import LENGTH_MIN
 
     if len(typed) < LENGTH_MIN:
-        raise click.UsageError(f"a password has {LENGTH_MIN} characters or more")
+        raise click.UsageError(f"the password must have at least {LENGTH_MIN} characters")
     return typed
 
 
@@ -45,12 +46,12 @@ def _first_line() -> str:
         line = sys.stdin.readline(_LINE_MAX)
     except UnicodeDecodeError:
         raise UsageError(
-            "the password on stdin is not UTF-8 text", code="password_refused"
+            "the password on stdin is not valid UTF-8", code="password_refused"
         ) from None
     password = line.removesuffix("\n").removesuffix("\r")
     if not password:
         raise UsageError(
-            "there is no password on stdin",
+            "no password on stdin",
             hint="For example: pass show tsuzuki | tsuzuki user passwd ada --password-stdin",
             code="password_missing",
         )

@@ -1,4 +1,4 @@
-"""`tsuzuki user`: people who sign in on the page."""
+"""`tsuzuki user`: people who sign in to the web page."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ COLUMNS = [
 
 @click.group(cls=Group)
 def user() -> None:
-    """Add people who may sign in, and set what they may do.
+    """Manage users, their roles and passwords.
 
     \b
     tsuzuki user add ada --role admin
@@ -38,11 +38,11 @@ def user() -> None:
 
 @user.command()
 @click.argument("name")
-@click.option("--role", type=EnumChoice(Role), default=Role.VIEWER, help="What the user may do.")
+@click.option("--role", type=EnumChoice(Role), default=Role.VIEWER, help="Role of the user.")
 @password_stdin_option
 @click.pass_obj
 def add(invocation: Invocation, name: str, role: Role, password_stdin: bool) -> None:
-    """Add a user; the password is asked for, or read from stdin.
+    """Add a user. The password is asked for, or read from stdin.
 
     \b
     tsuzuki user add ada --role admin
@@ -51,7 +51,7 @@ def add(invocation: Invocation, name: str, role: Role, password_stdin: bool) -> 
     with open_application(invocation) as application:
         password = read_password(from_stdin=password_stdin, prompt=f"Password for {name}")
         view = application.users.add(name, password, role=role, by=application.principal)
-    _tell(invocation, view, f"The user '{view.name}' can sign in as {view.role}.")
+    _tell(invocation, view, f"User '{view.name}' can now sign in as {view.role}.")
 
 
 @user.command()
@@ -59,7 +59,7 @@ def add(invocation: Invocation, name: str, role: Role, password_stdin: bool) -> 
 @password_stdin_option
 @click.pass_obj
 def passwd(invocation: Invocation, name: str, password_stdin: bool) -> None:
-    """Set a new password for a user; sessions with the old one end.
+    """Set a user's password and end all of the user's sessions.
 
     \b
     tsuzuki user passwd ada
@@ -69,20 +69,20 @@ def passwd(invocation: Invocation, name: str, password_stdin: bool) -> None:
         password = read_password(from_stdin=password_stdin, prompt=f"New password for {name}")
         application.users.set_password(name, password, by=application.principal)
         view = application.users.get(name, by=application.principal)
-    _tell(invocation, view, f"'{view.name}' has a new password; all sessions have ended.")
+    _tell(invocation, view, f"Password of '{view.name}' changed; all sessions have ended.")
 
 
 @user.command()
 @click.pass_obj
 def ls(invocation: Invocation) -> None:
-    """List users: what they may do, and when they last signed in."""
+    """List users with their role and last sign-in."""
     with open_application(invocation) as application:
         views = application.users.find(by=application.principal)
     emit(
         invocation,
         [view.as_dict() for view in views],
         columns=COLUMNS,
-        empty="no users; add one: tsuzuki user add NAME --role admin",
+        empty="no users yet; add one with: tsuzuki user add NAME --role admin",
     )
 
 
@@ -91,35 +91,35 @@ def ls(invocation: Invocation) -> None:
 @click.argument("role", type=EnumChoice(Role))
 @click.pass_obj
 def set_role(invocation: Invocation, name: str, role: Role) -> None:
-    """Give a user another role: viewer, operator or admin.
+    """Change a user's role: viewer, operator or admin.
 
     \b
     tsuzuki user role bob operator
     """
     with open_application(invocation) as application:
         view = application.users.set_role(name, role, by=application.principal)
-    _tell(invocation, view, f"'{view.name}' is {view.role} now.")
+    _tell(invocation, view, f"'{view.name}' now has the role {view.role}.")
 
 
 @user.command()
 @click.argument("name")
 @click.pass_obj
 def disable(invocation: Invocation, name: str) -> None:
-    """Let a user in no more: sessions end, tokens are refused. Nothing is removed.
+    """Disable a user: end all sessions and refuse all tokens. Nothing is deleted.
 
     \b
     tsuzuki user disable bob
     """
     with open_application(invocation) as application:
         view = application.users.disable(name, by=application.principal)
-    _tell(invocation, view, f"'{view.name}' is disabled. Undo it with: tsuzuki user enable {name}")
+    _tell(invocation, view, f"'{view.name}' is disabled. Undo with: tsuzuki user enable {name}")
 
 
 @user.command()
 @click.argument("name")
 @click.pass_obj
 def enable(invocation: Invocation, name: str) -> None:
-    """Let a disabled user in again.
+    """Enable a disabled user.
 
     \b
     tsuzuki user enable bob
@@ -134,16 +134,16 @@ def enable(invocation: Invocation, name: str) -> None:
 @yes_option
 @click.pass_obj
 def rm(invocation: Invocation, name: str, yes: bool) -> None:
-    """Remove a user with all sessions and tokens.
+    """Delete a user with all sessions and tokens.
 
     \b
     tsuzuki user rm bob --yes
     """
     with open_application(invocation) as application:
         view = application.users.get(name, by=application.principal)
-        confirm(invocation, f"remove the user {name} with all sessions and tokens", yes=yes)
+        confirm(invocation, f"delete user {name} with all sessions and tokens", yes=yes)
         application.users.remove(name, by=application.principal)
-    _tell(invocation, view, f"The user '{name}' is removed.")
+    _tell(invocation, view, f"User '{name}' deleted.")
 
 
 def _tell(invocation: Invocation, view: "User", text: str) -> None:

@@ -1,1 +1,1 @@
-"""`tsuzuki demo`: its workspace, its stand-ins, and what a collector adds to it."""
+"""`tsuzuki demo`: its workspace, its stand-ins, and the parts that collectors add."""

@@ -1,6 +1,6 @@
-"""`tsuzuki demo`: stand-ins, engine and web page in one process, with a job of each kind that has something to do.
+"""`tsuzuki demo`: stand-ins, engine and web page in one process, with a sample job of each type.
 
-What is started, written and shown for a kind of job is up to its collector (`cli.demo.part`).
+Each collector defines what its part of the demo starts, writes and shows (`cli.demo.part`).
 """
 
 import threading
@@ -48,15 +48,15 @@ VISITOR = "visitor.came"
 @click.option(
     "--listen",
     metavar="HOST:PORT",
-    help="Where the web page is served; 127.0.0.1:8420 unless said, and a free port if that is taken.",
+    help="Address of the web page (default: 127.0.0.1:8420, or a free port if that is taken).",
 )
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), required=False)
 @click.pass_obj
 def demo(invocation: Invocation, folder: Path | None, listen: str | None) -> None:
-    """Start a demo: stand-ins for outside services, an engine and the web page.
+    """Start a demo with sample jobs, stand-ins for outside services and the web page.
 
-    FOLDER is ./tsuzuki-demo unless said, and is made at the first start; the next one goes on with it. No
-    key and no network is needed, and nothing is sent anywhere. ^C stops all of it.
+    FOLDER defaults to ./tsuzuki-demo; it is created on the first start and reused afterwards. No keys
+    and no network are needed, and nothing is sent anywhere. ^C stops everything.
 
     \b
     tsuzuki demo
@@ -64,7 +64,7 @@ def demo(invocation: Invocation, folder: Path | None, listen: str | None) -> Non
     """
     if invocation.config_file or invocation.database_url:
         raise UsageError(
-            "the demo has a file and a database of its own",
+            "the demo uses its own configuration file and database",
             hint="Leave out --config and --database-url, and name a FOLDER.",
         )
     place = invocation.cwd.absolute() / (folder or DEFAULT_FOLDER)
@@ -88,7 +88,8 @@ def _usable_parts(invocation: Invocation) -> list[DemoPart]:
         missing = sorted({program for name in left_out for program in parts[name].programs})
         warn(
             invocation,
-            f"the demo has no {' or '.join(left_out)}, because {' and '.join(missing)} is not installed",
+            f"the demo runs without {' or '.join(left_out)}, because {' and '.join(missing)} "
+            "is not installed",
         )
     return [part for name, part in parts.items() if name not in left_out]
 
@@ -215,16 +216,19 @@ def _greet(
     if application.owner_mode() is OwnerMode.OPEN:
         say(
             invocation,
-            "The page is open to every account of this machine, which can also run commands as you"
-            " (web.owner_mode in tsuzuki.yaml).",
+            "The page is open to every account on this machine, and whoever opens it can run "
+            "commands as you (web.owner_mode in tsuzuki.yaml).",
         )
-    say(invocation, "^C stops all of it. The folder stays, and the next start goes on.")
+    say(
+        invocation,
+        "Press ^C to stop everything. The folder is kept, and the next start continues with it.",
+    )
 
 
 def _tell_pages(invocation: Invocation, workspace: DemoWorkspace, url: str) -> None:
     pages = {path: meaning for part in workspace.parts for path, meaning in part.look_at.items()}
-    pages["/failures"] = "the attempt that failed; its retry succeeded"
-    pages[f"/jobs/{THUMBNAILS}"] = "a run in progress, and the ticks that were skipped meanwhile"
+    pages["/failures"] = "the failed attempt and its successful retry"
+    pages[f"/jobs/{THUMBNAILS}"] = "a run in progress, and the ticks skipped in the meantime"
     width = len(url) + max(map(len, pages))
     say(invocation, "Look at:")
     for path, meaning in pages.items():
@@ -235,10 +239,9 @@ def _tell_commands(
     invocation: Invocation, workspace: DemoWorkspace, ports: Mapping[str, int]
 ) -> None:
     commands = {
-        "tsuzuki run ls": "the same at the command line",
-        f"tsuzuki job run {NIGHTLY_REPORT} --watch": "the first attempt fails; it says how to watch the retry,"
-        " which succeeds",
-        f'tsuzuki event emit {VISITOR} --payload \'{{"name": "you"}}\'': "starts a job",
+        "tsuzuki run ls": "the same in the terminal",
+        f"tsuzuki job run {NIGHTLY_REPORT} --watch": "the first attempt fails; the output names the retry",
+        f'tsuzuki event emit {VISITOR} --payload \'{{"name": "you"}}\'': "emit an event that starts a job",
     }
     for part in workspace.parts:
         commands |= {command.format(**ports): told for command, told in part.commands.items()}

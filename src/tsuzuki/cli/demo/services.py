@@ -1,4 +1,4 @@
-"""Runs the stand-ins of `tsuzuki demo`, and calls what they do every minute."""
+"""Run the stand-ins of `tsuzuki demo`, and call their every-minute functions."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -74,8 +74,9 @@ class DemoServices:
             return start_on([one.usual_port, 0] if wanted is None else [wanted], one.make)
         except PortTaken as taken:
             raise Conflict(
-                f"port {taken.port} of 127.0.0.1, which this demo has for {one.name}, is in use: {taken.reason}",
-                hint="If this demo runs in another terminal, stop it there. Else name another folder: "
-                "tsuzuki demo FOLDER",
+                f"port {taken.port} on 127.0.0.1, which this demo uses for {one.name}, is taken: "
+                f"{taken.reason}",
+                hint="If this demo is running in another terminal, stop it there. Otherwise, choose "
+                "another folder: tsuzuki demo FOLDER",
                 code="port_in_use",
             ) from None

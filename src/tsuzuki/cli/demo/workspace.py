@@ -1,7 +1,7 @@
-"""The workspace of `tsuzuki demo`: its files, made once and never changed afterwards.
+"""The workspace of `tsuzuki demo`: files that are created once and never changed afterwards.
 
-The record of the ports is written before `tsuzuki.yaml`, which names them: a start that was interrupted between the
-two is continued by the next one. A folder with a `tsuzuki.yaml` and no record is not a demo's, and is left alone.
+The record of the ports is written before `tsuzuki.yaml`, which contains them, so an interrupted start is continued
+by the next one. A folder with a `tsuzuki.yaml` but no record does not belong to a demo and is not touched.
 """
 
 import json
@@ -108,8 +108,8 @@ class DemoWorkspace:
     def refuse_if_not_a_demo(self) -> None:
         if self.file.exists() and not (self.folder / RECORD).exists():
             raise Conflict(
-                f"{self.folder} is a workspace already, and not one of the demo",
-                hint="Nothing was changed. Name another folder: tsuzuki demo FOLDER",
+                f"{self.folder} already is a workspace, but not one of the demo",
+                hint="Nothing was changed. Choose another folder: tsuzuki demo FOLDER",
                 code="not_a_demo",
             )
 
@@ -122,8 +122,8 @@ class DemoWorkspace:
                 part.prepare(self.context())
         except OSError as problem:
             raise FileUnusable(
-                f"the folder {self.folder} cannot be made: {problem.strerror}",
-                hint="Name a folder you may write to: tsuzuki demo FOLDER",
+                f"cannot create the folder {self.folder}: {problem.strerror}",
+                hint="Choose a folder you may write to: tsuzuki demo FOLDER",
                 code="folder_unwritable",
             ) from problem
 
@@ -146,8 +146,8 @@ class DemoWorkspace:
             return DemoRecord(since=self._now, ports={})
         except (ValueError, KeyError, TypeError) as problem:
             raise ConfigurationError(
-                f"{file} is not what the demo wrote",
-                hint=f"Remove the folder {self.folder}, and start the demo again.",
+                f"{file} was not written by the demo",
+                hint=f"Delete the folder {self.folder} and start the demo again.",
                 code="demo_record",
             ) from problem
 

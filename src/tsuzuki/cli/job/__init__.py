@@ -1,1 +1,1 @@
-"""`tsuzuki job`: its verbs, and what they ask and show."""
+"""`tsuzuki job`: its subcommands, prompts and views."""

@@ -1,4 +1,4 @@
-"""`tsuzuki job cursor`: where paged collections continue, and starting one from the beginning."""
+"""`tsuzuki job cursor`: show and reset the cursors of paged collections."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -47,7 +47,7 @@ class JobCursors(Protocol):
 
 @click.group(cls=Group)
 def cursor() -> None:
-    """Show where collections continue, or start one from the beginning.
+    """Show or reset the cursors at which collections resume.
 
     \b
     tsuzuki job cursor ls
@@ -60,7 +60,7 @@ def cursor() -> None:
 def ls(invocation: Invocation, name: str | None) -> None:
     """List the cursors of one job, or of all jobs.
 
-    A cursor that is not current belongs to queries that the job had before.
+    A cursor that is not current belongs to an earlier query of the job.
 
     \b
     tsuzuki job cursor ls novelties
@@ -77,20 +77,25 @@ def ls(invocation: Invocation, name: str | None) -> None:
 
 @cursor.command()
 @click.argument("name", shell_complete=job_names())
-@click.option("--yes", "-y", is_flag=True, help="Required: a reset cannot be undone.")
+@click.option(
+    "--yes",
+    "-y",
+    is_flag=True,
+    help="Skip the confirmation (required, because a reset cannot be undone).",
+)
 @click.pass_obj
 def reset(invocation: Invocation, name: str, yes: bool) -> None:
-    """Delete the cursors of a job: its next run starts from the beginning.
+    """Delete a job's cursors: its next run starts from the beginning.
 
-    Collected items and the records of sent messages are kept.
+    Collected items and records of sent messages are kept.
 
     \b
     tsuzuki job cursor reset novelties --yes
     """
     if not yes:
         raise UsageError(
-            f"this would reset every cursor of {name}, so it needs --yes",
-            hint="Nothing was changed. Say it again with --yes if you mean it.",
+            f"resetting every cursor of {name} requires --yes",
+            hint="Nothing was changed. Add --yes to reset them.",
             code="not_confirmed",
         )
     with open_application(invocation) as application:

@@ -1,7 +1,7 @@
-"""The verbs that change a job: add, update, enable, disable, rm.
+"""The subcommands that change a job: add, update, enable, disable, rm.
 
-Each is checked in full before anything is written. A job of the file is changed in the file, and
-the comments in it stay.
+Every change is validated completely before anything is written. A job in the file is changed there, and comments
+are kept.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 names_argument = click.argument(
     "names", nargs=-1, required=True, metavar="NAME...", shell_complete=job_names()
 )
-dry_run_option = click.option("--dry-run", is_flag=True, help="Check and show, but write nothing.")
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Check and show the change without writing it."
+)
 DRY_RUN = "Dry run: nothing was written."
 
 
@@ -43,11 +45,10 @@ DRY_RUN = "Dry run: nothing was written."
 @dry_run_option
 @click.pass_obj
 def add(invocation: Invocation, /, name: str | None, dry_run: bool, **said: Any) -> None:
-    """Add a job to the file and to the database.
+    """Add a job to the file and the database.
 
-    What stands behind -- is the command, word by word. Without a schedule or an event the job
-    runs by hand only. At a terminal you are asked for what is missing, with --type also for the
-    keys of that kind of job.
+    The words after -- are the command. A job without a schedule or an event runs only when started by
+    hand. In a terminal you are asked for missing values; with --type, also for the keys of that job type.
 
     \b
     tsuzuki job add hello --every 10m -- echo "hello there"
@@ -70,13 +71,13 @@ def add(invocation: Invocation, /, name: str | None, dry_run: bool, **said: Any)
 def _require_complete(name: str | None, changes: JobChanges) -> None:
     if name is None:
         raise UsageError(
-            "the job needs a name",
+            "missing job name",
             hint="For example: tsuzuki job add backup --daily-at 02:30 -- ./backup.sh",
         )
     if not changes.say_what_to_run:
         raise UsageError(
-            f"what shall the job '{name}' run?",
-            hint="Put -- and the command at the end, or use --command, --python or --type.",
+            f"job '{name}' has nothing to run",
+            hint="Put the command after -- at the end, or use --command, --python or --type.",
         )
 
 
@@ -88,16 +89,16 @@ def _require_complete(name: str | None, changes: JobChanges) -> None:
     type=dotted_key,
     metavar="KEY",
     multiple=True,
-    help="Take a key out, so that its default counts.",
+    help="Remove a key, so that its default applies.",
 )
 @dry_run_option
 @click.pass_obj
 def update(
     invocation: Invocation, /, name: str, unset: tuple[KeyPath, ...], dry_run: bool, **said: Any
 ) -> None:
-    """Change a job in the file; the rest of the file stays as it is.
+    """Change a job in the file and the database.
 
-    What is not said stays too. A new schedule replaces the old one and keeps its time zone.
+    Options not given keep their values. A new schedule replaces the old one and keeps its time zone.
 
     \b
     tsuzuki job update hello --every 1h
@@ -107,8 +108,8 @@ def update(
     changes = changes_of(said, unset=unset)
     if changes.are_none:
         raise UsageError(
-            f"what shall change about the job '{name}'?",
-            hint="'tsuzuki job update --help' lists what can.",
+            f"no change given for job '{name}'",
+            hint="See the options with: tsuzuki job update --help",
         )
     with open_application(invocation, dry_run=dry_run) as application:
         before = application.jobs.get(name)
@@ -125,7 +126,7 @@ def update(
 @names_argument
 @click.pass_obj
 def enable(invocation: Invocation, names: tuple[str, ...]) -> None:
-    """Switch jobs on; what they missed is not made up for.
+    """Enable jobs. Missed runs are not made up for.
 
     \b
     tsuzuki job enable hello report
@@ -137,7 +138,7 @@ def enable(invocation: Invocation, names: tuple[str, ...]) -> None:
 @names_argument
 @click.pass_obj
 def disable(invocation: Invocation, names: tuple[str, ...]) -> None:
-    """Switch jobs off; what is running goes on to its end.
+    """Disable jobs. Runs in progress will finish.
 
     \b
     tsuzuki job disable hello report
@@ -150,7 +151,7 @@ def disable(invocation: Invocation, names: tuple[str, ...]) -> None:
 @yes_option
 @click.pass_obj
 def rm(invocation: Invocation, names: tuple[str, ...], yes: bool) -> None:
-    """Remove jobs from the file and the database; their runs stay.
+    """Delete jobs from the file and the database. Their runs are kept.
 
     \b
     tsuzuki job rm hello --yes
@@ -159,10 +160,10 @@ def rm(invocation: Invocation, names: tuple[str, ...], yes: bool) -> None:
         views = [application.jobs.get(name) for name in dict.fromkeys(names)]
         listed = ", ".join(f"'{view.name}'" for view in views)
         noun = "job" if len(views) == 1 else f"{len(views)} jobs"
-        confirm(invocation, f"remove the {noun} {listed}", yes=yes)
+        confirm(invocation, f"delete the {noun} {listed}", yes=yes)
         for view in views:
             application.jobs.remove(view.name)
-    say(invocation, f"Removed {listed}.")
+    say(invocation, f"Deleted {listed}.")
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, [view.as_dict() for view in views], columns=[Column("name")])
 
@@ -180,7 +181,7 @@ def _tell_changes(
     invocation: Invocation, before: "JobView", after: "JobView", *, dry_run: bool
 ) -> None:
     if before.spec == after.spec:
-        say(invocation, f"'{after.name}' is like this already.")
+        say(invocation, f"'{after.name}' already has these values.")
         return
     say(invocation, DRY_RUN if dry_run else f"Changed '{after.name}':")
     for change in describe_changes(before.definition(), after.definition()):

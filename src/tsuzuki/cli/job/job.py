@@ -1,4 +1,4 @@
-"""`tsuzuki job`: what is to be done, and when."""
+"""`tsuzuki job`: list jobs, show their definitions and schedules, and apply the file."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ CHANGES = [
 
 @click.group(cls=Group)
 def job() -> None:
-    """Look at jobs and change them.
+    """List, start, add and change jobs.
 
     \b
     tsuzuki job ls
@@ -55,7 +55,7 @@ def ls(invocation: Invocation, built_in: bool) -> None:
         invocation,
         views,
         last_ends=last_ends,
-        empty="no jobs yet; add one: tsuzuki job add hello --every 10m -- echo hi",
+        empty="no jobs yet; add one with: tsuzuki job add hello --every 10m -- echo hi",
     )
     say_if_not_applied(invocation, views)
 
@@ -64,7 +64,7 @@ def ls(invocation: Invocation, built_in: bool) -> None:
 @click.argument("name", shell_complete=job_names())
 @click.pass_obj
 def show(invocation: Invocation, name: str) -> None:
-    """Show all there is to know about one job, and its next times.
+    """Show a job's definition, state and upcoming runs.
 
     \b
     tsuzuki job show hello
@@ -88,12 +88,14 @@ job.add_command(cursor)
 
 @job.command(name="next")
 @click.argument("name", shell_complete=job_names())
-@click.option("--count", type=click.IntRange(1, 1000), default=SHOWN_TIMES, help="How many.")
+@click.option(
+    "--count", type=click.IntRange(1, 1000), default=SHOWN_TIMES, help="Number of upcoming times."
+)
 @click.pass_obj
 def next_(invocation: Invocation, name: str, count: int) -> None:
-    """Show when a job will be due.
+    """Show when a job will run next.
 
-    In UTC, and on the clock of the schedule's own time zone.
+    Times are shown in UTC and in the schedule's own time zone.
 
     \b
     tsuzuki job next hello --count 10
@@ -109,7 +111,7 @@ def next_(invocation: Invocation, name: str, count: int) -> None:
         columns=columns[:1] if zone == "UTC" else columns,
     )
     if not view.spec.enabled:
-        warn(invocation, f"'{name}' is switched off: it will not run at these times")
+        warn(invocation, f"'{name}' is disabled and will not run at these times")
     say_if_not_applied(invocation, [view])
 
 
@@ -117,10 +119,10 @@ def next_(invocation: Invocation, name: str, count: int) -> None:
 @dry_run_option
 @click.pass_obj
 def apply(invocation: Invocation, dry_run: bool) -> None:
-    """Make the database hold what the file says.
+    """Apply the configuration file to the database.
 
-    `tsuzuki up` and the commands that change a job do so too; this is for a file that was changed
-    in an editor.
+    `tsuzuki up` and commands that change a job do this automatically; use it after editing the file by
+    hand while nothing is running.
 
     \b
     tsuzuki job apply --dry-run
@@ -132,7 +134,7 @@ def apply(invocation: Invocation, dry_run: bool) -> None:
         invocation,
         [{"name": change.name, "change": change.kind, "keys": change.keys} for change in changes],
         columns=CHANGES,
-        empty="The database holds what the file says.",
+        empty="Database and file already agree.",
     )
     if changes and dry_run:
         say(invocation, "Dry run: nothing was changed.")

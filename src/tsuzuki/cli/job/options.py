@@ -1,7 +1,7 @@
-"""What a person says about a job on the command line, as changes of its keys in the file.
+"""The options that define a job, translated into changes of its keys in the file.
 
-A shortcut says one thing and takes back what contradicts it: `--daily-at` replaces `every`, and
-leaves the time zone; `--python` replaces `command`. `--set` and `--unset` are literal.
+A shortcut also removes what contradicts it: `--daily-at` replaces `every` and keeps the time zone; `--python`
+replaces `command`. `--set` and `--unset` are literal.
 """
 
 import os
@@ -42,7 +42,7 @@ def assignment(text: str) -> tuple[str, str]:
     """KEY=VALUE; the value may hold anything, further equal signs too."""
     key, equals, value = text.partition("=")
     if not (key and equals):
-        raise UsageError(f"{text!r} is not KEY=VALUE", hint="Put the name, '=' and the value.")
+        raise UsageError(f"{text!r} is not KEY=VALUE", hint="Write the name, '=' and the value.")
     return key, value
 
 
@@ -50,7 +50,7 @@ def dotted_key(text: str) -> KeyPath:
     """A key of a job, or `backoff.initial` for one further in."""
     path = tuple(text.split("."))
     if not all(path):
-        raise UsageError(f"{text!r} is not a key", hint="Write timeout, or backoff.initial.")
+        raise UsageError(f"invalid key {text!r}", hint="For example: timeout, or backoff.initial")
     return path
 
 
@@ -65,15 +65,17 @@ class KindOption(click.Option):
 
 
 _OPTIONS = (
-    click.option("--description", metavar="TEXT", help="What the job is for."),
-    click.option("--command", metavar="TEXT", help="The command, split into words; no shell."),
-    click.option("--python", metavar="MODULE:FUNCTION", help="The Python function to call."),
+    click.option("--description", metavar="TEXT", help="Description of the job."),
+    click.option(
+        "--command", metavar="TEXT", help="Command to run, split into words without a shell."
+    ),
+    click.option("--python", metavar="MODULE:FUNCTION", help="Python function to call."),
     click.option(
         "--type",
         "kind",
         cls=KindOption,
         metavar="KIND",
-        help="Kind of job instead of a command",
+        help="Job type, instead of a command",
         shell_complete=job_kinds,
     ),
     click.option(
@@ -82,43 +84,47 @@ _OPTIONS = (
         type=assignment,
         metavar="KEY=VALUE",
         multiple=True,
-        help="A variable for the command.",
+        help="Environment variable for the command.",
     ),
-    click.option("--schedule", metavar="TEXT", help='When: "every 10m", "daily at 07:00".'),
-    click.option("--every", metavar="INTERVAL", help="When: 30s, 10m, 1h30m, 1d."),
-    click.option("--daily-at", metavar="HH:MM", help="When: at this time every day."),
-    click.option("--cron", metavar="EXPRESSION", help='When: "*/5 * * * *".'),
+    click.option(
+        "--schedule", metavar="TEXT", help='Schedule in words: "every 10m", "daily at 07:00".'
+    ),
+    click.option("--every", metavar="INTERVAL", help="Interval: 30s, 10m, 1h30m, 1d."),
+    click.option("--daily-at", metavar="HH:MM", help="Time of day."),
+    click.option("--cron", metavar="EXPRESSION", help='Cron expression: "*/5 * * * *".'),
     click.option(
         "--timezone",
         metavar="ZONE",
-        help="The time zone of the schedule.",
+        help="Time zone of the schedule.",
         shell_complete=zone_names,
     ),
-    click.option("--on-event", metavar="TYPE", help="Run when such an event comes."),
-    click.option("--timeout", metavar="DURATION", help="Stop a run that takes longer: 30s, 10m."),
+    click.option("--on-event", metavar="TYPE", help="Start the job on each event of this type."),
+    click.option("--timeout", metavar="DURATION", help="Stop runs that take longer: 30s, 10m."),
     click.option(
         "--isolation",
         type=click.Choice([*Isolation]),
-        help="Run the Python function in a process that can be killed, or in a thread.",
+        help="Run the Python function in a killable process, or in a thread.",
     ),
     click.option(
         "--memory",
         metavar="SIZE",
-        help="With --isolation process: fail a run that needs more memory: 512M, 2G.",
+        help="With --isolation process: fail runs that use more memory: 512M, 2G.",
     ),
-    click.option("--max-retries", type=int, help="Try a failed run again so often."),
-    click.option("--priority", type=int, help="Higher goes first, from -1000 to 1000."),
+    click.option("--max-retries", type=int, help="Number of retries after a failure."),
+    click.option("--priority", type=int, help="Priority from -1000 to 1000; higher runs first."),
     click.option(
-        "--tag", "tags", metavar="TAG", multiple=True, help="Only workers with it take the job."
+        "--tag", "tags", metavar="TAG", multiple=True, help="Run only on workers with this tag."
     ),
-    click.option("--enabled/--disabled", default=None, show_default=False, help="On or off."),
+    click.option(
+        "--enabled/--disabled", default=None, show_default=False, help="Enable or disable the job."
+    ),
     click.option(
         "--set",
         "assignments",
         type=assignment,
         metavar="KEY=VALUE",
         multiple=True,
-        help="Any key of the file, its value written as in YAML: --set backoff.initial=5s.",
+        help="Set any key of the file to a YAML value: --set backoff.initial=5s.",
     ),
 )
 
@@ -150,8 +156,8 @@ def _what_to_run(said: Mapping[str, Any]) -> JobChanges:
     commands = [given for given in (said["command"], list(said["argv"])) if given]
     if len(commands) + bool(said["python"]) > 1:
         raise UsageError(
-            "what to run is said twice",
-            hint="Use --command, or --python, or -- and the command at the end.",
+            "more than one command given",
+            hint="Use only one of --command, --python, and -- with the command at the end.",
         )
     if len(said["argv"]) == 1:
         _refuse_one_word(said["argv"][0])
@@ -171,8 +177,8 @@ def _refuse_one_word(word: str) -> None:
     # Path.exists raises for a name that is too long, and a long command in quotes is one.
     if len(word.split()) > 1 and not os.path.exists(word):  # noqa: PTH110
         raise UsageError(
-            f"{word!r} would be one word: the name of a program, with blanks in it",
-            hint=f"Leave the quotes out, as in: -- {word}",
+            f"{word!r} would be taken as the name of a program with spaces in it",
+            hint=f"Remove the quotes: -- {word}",
         )
 
 
@@ -186,8 +192,8 @@ def _when(said: Mapping[str, Any]) -> JobChanges:
     given = [read(said[key]) for key, read in readers.items() if said[key] is not None]
     if len(given) > 1:
         raise UsageError(
-            "when to run is said twice",
-            hint="Use one of --schedule, --every, --daily-at and --cron.",
+            "more than one schedule given",
+            hint="Use only one of --schedule, --every, --daily-at and --cron.",
         )
     values: dict[KeyPath, Any] = {
         ("schedule", key): value for trigger in given for key, value in trigger.items()

@@ -1,6 +1,6 @@
-"""What `tsuzuki job add` asks for at a terminal: the name, what to run, the keys of its kind, and when.
+"""The questions of `tsuzuki job add` in a terminal: name, what to run, the keys of the job type, and the schedule.
 
-A wrong answer is told and asked for again; the others stay. Without a terminal nothing is asked.
+After an invalid answer, only that question is repeated. Without a terminal, nothing is asked.
 """
 
 import json
@@ -68,10 +68,10 @@ class JobQuestions:
 
         def problem(name: str) -> str | None:
             if name in taken:
-                return f"there already is a job {name}"
+                return f"a job named {name} already exists"
             return _words(self._jobs.problem_at(name, {"command": "true"}, ()))
 
-        return self._prompt("Name of the job", problem)
+        return self._prompt("Job name", problem)
 
     def _ask_what_to_run(self, name: str) -> None:
         kinds = ", ".join(sorted(self._kinds))
@@ -81,7 +81,7 @@ class JobQuestions:
                 return None
             return _words(self._jobs.problem_at(name, {"command": answer}, ("command",)))
 
-        answer = self._prompt(f"What to run: a command, or one of {kinds}", problem)
+        answer = self._prompt(f"What to run (a command, or one of {kinds})", problem)
         self._values["type" if answer in self._kinds else "command",] = answer
 
     def _ask_key(self, name: str, key: KeyPath, question: Any) -> None:
@@ -105,7 +105,9 @@ class JobQuestions:
             return None
 
         answer = self._prompt(
-            f"When, such as every 1h or daily at 07:00 ({BY_HAND}: only by hand)", problem, usual
+            f"Schedule, such as every 1h or daily at 07:00 ({BY_HAND}: only by hand)",
+            problem,
+            usual,
         )
         if answer != BY_HAND:
             self._values["schedule",] = answer

@@ -1,4 +1,4 @@
-"""`tsuzuki job run` and `tsuzuki job explain`: start a job now, or learn why it does not."""
+"""`tsuzuki job run` and `tsuzuki job explain`: start a job, or explain why it is not running."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,10 @@ ENDED = [Column("run_id"), Column("state"), Column("result")]
 
 def say_if_not_applied(invocation: Invocation, views: "Iterable[JobView]") -> None:
     if any(view.sync_state != "applied" for view in views):
-        say(invocation, "File and database differ. Bring them in step with: tsuzuki job apply")
+        say(
+            invocation,
+            "The file and the database differ. Update the database with: tsuzuki job apply",
+        )
 
 
 def _tell(invocation: Invocation, submission: "Submission") -> None:
@@ -46,15 +49,26 @@ def _tell(invocation: Invocation, submission: "Submission") -> None:
 
 @click.command(cls=Command)
 @click.argument("name", shell_complete=job_names())
-@click.option("--arg", "pairs", multiple=True, metavar="KEY=VALUE", help="One argument.")
 @click.option(
-    "--args", "whole", type=JsonParameter(), default="{}", metavar="JSON", help="All of them."
+    "--arg",
+    "pairs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Argument of the run. Can be repeated.",
+)
+@click.option(
+    "--args",
+    "whole",
+    type=JsonParameter(),
+    default="{}",
+    metavar="JSON",
+    help="All arguments as a JSON object.",
 )
 @click.option(
     "--key",
     "idempotency_key",
     metavar="KEY",
-    help="Idempotency key: repeated calls start only one run; with other arguments they are refused.",
+    help="Idempotency key: repeated calls start only one run. Different arguments are refused.",
 )
 @click.option(
     "--delay",
@@ -62,9 +76,13 @@ def _tell(invocation: Invocation, submission: "Submission") -> None:
     type=Seconds(),
     default=0.0,
     metavar="SECONDS",
-    help="Not before so many seconds have passed; or a duration such as 10m.",
+    help="Seconds to wait before the run starts, or a duration such as 10m.",
 )
-@click.option("--priority", type=click.IntRange(-1000, 1000), help="Instead of the job's own.")
+@click.option(
+    "--priority",
+    type=click.IntRange(-1000, 1000),
+    help="Priority of the run, instead of the job's.",
+)
 @click.option(
     "--watch",
     "watching",
@@ -75,7 +93,7 @@ def _tell(invocation: Invocation, submission: "Submission") -> None:
     "--timeout",
     type=Seconds(),
     metavar="SECONDS",
-    help="With --watch: give up waiting (exit 124).",
+    help="With --watch: stop watching after this time (exit code 124).",
 )
 @click.pass_obj
 def run(
@@ -88,7 +106,7 @@ def run(
     timeout: float | None,
     **options: Any,
 ) -> None:
-    """Ask for a run of a job, now.
+    """Start a run of a job.
 
     \b
     tsuzuki job run hello --watch
@@ -99,8 +117,8 @@ def run(
     arguments = arguments_of(whole, pairs)
     if timeout is not None and not watching:
         raise UsageError(
-            "--timeout limits the waiting, so it needs --watch",
-            hint=f"A limit of its runs is set with: tsuzuki job update {name} --timeout 10m",
+            "--timeout limits the watching, so it requires --watch",
+            hint=f"To limit the job's runs, use: tsuzuki job update {name} --timeout 10m",
         )
     with open_application(invocation) as application:
         apply_file(invocation, application)
@@ -108,7 +126,7 @@ def run(
             Request(job=name, arguments=arguments, **options), audited=True
         )
         if not application.jobs.get(name).spec.enabled:
-            warn(invocation, f"'{name}' is switched off: the run waits until it is switched on")
+            warn(invocation, f"'{name}' is disabled: the run waits until the job is enabled")
         if not watching:
             _tell(invocation, submission)
             say_if_not_served(invocation, application, submission.run_id)
@@ -141,7 +159,7 @@ def _ended_row(ended: "Run") -> dict[str, Any]:
 @click.argument("name", shell_complete=job_names())
 @click.pass_obj
 def explain(invocation: Invocation, name: str) -> None:
-    """Say why a job is not running: its newest unfinished run, or its next time.
+    """Explain why a job is not running: show its unfinished run or its next scheduled time.
 
     \b
     tsuzuki job explain hello

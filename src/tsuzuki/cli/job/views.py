@@ -1,4 +1,4 @@
-"""Jobs as a reader sees them: the columns, and the words for what a job does and by which rules."""
+"""Jobs as tables and details: the columns, and phrases for what a job executes and its rules."""
 
 import shlex
 import sys

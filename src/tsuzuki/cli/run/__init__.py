@@ -1,1 +1,1 @@
-"""`tsuzuki run` and `tsuzuki run-due`: running, watching and looking at runs."""
+"""`tsuzuki run` and `tsuzuki run-due`: inspect, watch and start runs."""

@@ -1,4 +1,4 @@
-"""`tsuzuki run bulk`: cancel or retry every run that a filter matches, after a look at how many they are."""
+"""`tsuzuki run bulk`: cancel or retry all runs that match a filter, after showing how many they are."""
 
 import sys
 from collections.abc import Callable
@@ -53,29 +53,37 @@ def bulk() -> None:
 
 def _filter_options(function: Any) -> Any:
     options: list[Callable[[Any], Any]] = [
-        click.option("--job", "job_name", metavar="NAME", help="Only of this job."),
+        click.option("--job", "job_name", metavar="NAME", help="Select only runs of this job."),
         click.option(
             "--state",
             "states",
             multiple=True,
             type=EnumChoice(RunState),
             metavar="STATE",
-            help="Only in this state; may be repeated.",
+            help="Select only runs in this state. Can be repeated.",
         ),
-        click.option("--worker", "worker_id", metavar="WORKER", help="Only on this worker."),
+        click.option(
+            "--worker", "worker_id", metavar="WORKER", help="Select only runs on this worker."
+        ),
         click.option(
             "--reason",
             type=EnumChoice(Reason),
             metavar="REASON",
-            help="Only those that ended for this reason.",
+            help="Select only runs that ended for this reason.",
         ),
         click.option(
             "--failure-group",
             metavar="GROUP",
-            help="Only those that failed for this cause; its id stands on the page of failures.",
+            help="Select only runs in this failure group; `tsuzuki run failures ls` lists the IDs.",
         ),
-        click.option("--dry-run", is_flag=True, help="Count them and show ten; change nothing."),
-        click.option("--background", is_flag=True, help="Do not wait until it is done."),
+        click.option(
+            "--dry-run",
+            is_flag=True,
+            help="Count the matching runs and show ten of them; change nothing.",
+        ),
+        click.option(
+            "--background", is_flag=True, help="Start the action and return without waiting."
+        ),
         yes_option,
     ]
     for option in reversed(options):
@@ -87,7 +95,7 @@ def _filter_options(function: Any) -> Any:
 @_filter_options
 @click.pass_obj
 def cancel(invocation: Invocation, /, **wanted: Any) -> None:
-    """Cancel every run that matches and has not ended.
+    """Cancel all matching runs that have not ended.
 
     \b
     tsuzuki run bulk cancel --job report --dry-run
@@ -99,9 +107,9 @@ def cancel(invocation: Invocation, /, **wanted: Any) -> None:
 @_filter_options
 @click.pass_obj
 def retry(invocation: Invocation, /, **wanted: Any) -> None:
-    """Retry every run that matches, has ended, and was not retried yet.
+    """Retry all matching runs that have ended and were not retried yet.
 
-    Without --state: those that failed or timed out.
+    Without --state: failed and timed-out runs.
 
     \b
     tsuzuki run bulk retry --job report --reason worker_lost --yes
@@ -114,7 +122,7 @@ def retry(invocation: Invocation, /, **wanted: Any) -> None:
 @before_id_option
 @click.pass_obj
 def ls(invocation: Invocation, limit: int, before_id: int | None) -> None:
-    """List bulk actions and previews, the newest first.
+    """List bulk actions and previews, newest first.
 
     \b
     tsuzuki run bulk ls --limit 5
@@ -122,16 +130,20 @@ def ls(invocation: Invocation, limit: int, before_id: int | None) -> None:
     with open_application(invocation) as application:
         found = application.bulk.find(limit=limit, before_id=before_id)
     rows = [view.as_dict() for view in found]
-    emit(invocation, rows, columns=ACTIONS, empty="no bulk actions yet: tsuzuki run bulk --help")
+    emit(
+        invocation, rows, columns=ACTIONS, empty="no bulk actions yet; see: tsuzuki run bulk --help"
+    )
 
 
 @bulk.command()
 @bulk_id_argument
-@click.option("--after-run", type=StoredId(0), default=0, metavar="RUN", help="Go on here.")
+@click.option(
+    "--after-run", type=StoredId(0), default=0, metavar="RUN", help="Continue after this run ID."
+)
 @limit_option
 @click.pass_obj
 def show(invocation: Invocation, bulk_id: int, after_run: int, limit: int) -> None:
-    """Show a bulk action, and what became of each run.
+    """Show a bulk action and its result for each run.
 
     \b
     tsuzuki run bulk show 3
@@ -144,7 +156,7 @@ def show(invocation: Invocation, bulk_id: int, after_run: int, limit: int) -> No
         emit(invocation, {**view.as_dict(), "results": results})
         return
     emit(invocation, view.as_dict())
-    emit(invocation, results, columns=RESULTS, empty="no run was changed yet")
+    emit(invocation, results, columns=RESULTS, empty="no runs changed yet")
     if len(found) > limit:
         last = results[-1]["run_id"]
         say(invocation, f"More: tsuzuki run bulk show {bulk_id} --after-run {last}")
@@ -154,7 +166,7 @@ def show(invocation: Invocation, bulk_id: int, after_run: int, limit: int) -> No
 @bulk_id_argument
 @click.pass_obj
 def stop(invocation: Invocation, bulk_id: int) -> None:
-    """Let a bulk action go no further. What was done stays done.
+    """Stop a bulk action. Changes already made are kept.
 
     \b
     tsuzuki run bulk stop 3
@@ -198,7 +210,7 @@ def _carry_out(invocation: Invocation, application: "Application", view: "BulkAc
     from tsuzuki.cli.serve.foreground import write_log  # noqa: PLC0415 -- only an action that is carried out here needs it
 
     def say_started() -> None:
-        say(invocation, "No engine is running: starting one until this is done.")
+        say(invocation, "No engine is running: starting one for this action.")
         write_log(invocation, quiet=True)
 
     run_id = view.action.run_id

@@ -1,4 +1,4 @@
-"""`tsuzuki run-due`: do everything that is due, then end. For cron and for people without a daemon."""
+"""`tsuzuki run-due`: run everything that is due, then exit. For cron, and for use without a daemon."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -33,7 +33,8 @@ ENDED = [Column("state"), Column("runs", align="right")]
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="List due jobs and leave them due. Jobs that support a dry run do their work and send nothing.",
+    help="List due jobs without running them. Jobs that support a dry run do their work but "
+    "send nothing.",
 )
 @click.pass_obj
 def run_due(
@@ -44,12 +45,12 @@ def run_due(
     tags: tuple[str, ...],
     log_format: str,
 ) -> None:
-    """Run everything that is due, then end.
+    """Run everything that is due, then exit.
 
-    With --dry-run, due jobs are only listed and stay due. Jobs whose kind supports a dry run do their work, and send
-    nothing. A scheduled job of such a kind that has never run counts as due.
+    With --dry-run, due jobs are listed and stay due, except that job types that support a dry run do their
+    work and send nothing. A scheduled job of such a type that has never run counts as due.
 
-    Exit code 1 if a run did not succeed, 6 if another process leads already.
+    Exit code 1 if a run failed, 6 if another process is the leader.
 
     \b
     tsuzuki run-due --dry-run
@@ -71,7 +72,7 @@ def run_due(
         empty="Nothing was due.",
     )
     if signals.received.is_set():
-        say(invocation, "Interrupted: what was left is still due.")
+        say(invocation, "Interrupted: the remaining runs are still due.")
         raise ExitWith(EXIT_INTERRUPTED)
     if any(state != "SUCCEEDED" for state in ended):
         raise ExitWith(1)

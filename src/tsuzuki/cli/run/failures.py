@@ -1,4 +1,4 @@
-"""`tsuzuki run failures`: what failed for one cause, as one group; retried or acknowledged as one."""
+"""`tsuzuki run failures`: list failures grouped by cause, and retry or acknowledge a group."""
 
 from datetime import datetime
 
@@ -30,7 +30,7 @@ group_argument = click.argument("group_id", metavar="GROUP")
 
 @click.group(cls=Group)
 def failures() -> None:
-    """See failures by their cause; retry or acknowledge those of one cause.
+    """List failures by cause; retry or acknowledge each group.
 
     \b
     tsuzuki run failures ls
@@ -39,12 +39,12 @@ def failures() -> None:
 
 
 @failures.command()
-@click.option("--acknowledged", is_flag=True, help="Also those that are acknowledged.")
+@click.option("--acknowledged", is_flag=True, help="Include acknowledged failures.")
 @since_option
 @limit_option
 @click.pass_obj
 def ls(invocation: Invocation, acknowledged: bool, since: datetime | None, limit: int) -> None:
-    """List the causes of failures of the last week, the newest failure first.
+    """List failure groups of the last 7 days, newest failure first.
 
     \b
     tsuzuki run failures ls --acknowledged
@@ -55,14 +55,14 @@ def ls(invocation: Invocation, acknowledged: bool, since: datetime | None, limit
     with open_application(invocation, needs_file=False) as application:
         found = application.failures.find(since=since, with_acknowledged=acknowledged, limit=limit)
     rows = [group_as_dict(group) for group in found]
-    emit(invocation, rows, columns=GROUPS, empty="no failures that were not acknowledged")
+    emit(invocation, rows, columns=GROUPS, empty="no unacknowledged failures")
 
 
 @failures.command()
 @group_argument
 @click.pass_obj
 def show(invocation: Invocation, group_id: str) -> None:
-    """Show one cause: the jobs it hit, and its newest runs.
+    """Show a failure group: the affected jobs and its newest runs.
 
     \b
     tsuzuki run failures show GROUP
@@ -77,14 +77,16 @@ def show(invocation: Invocation, group_id: str) -> None:
 
 @failures.command()
 @group_argument
-@click.option("--dry-run", is_flag=True, help="Count them and show ten; change nothing.")
-@click.option("--background", is_flag=True, help="Do not wait until it is done.")
+@click.option(
+    "--dry-run", is_flag=True, help="Count the matching runs and show ten of them; change nothing."
+)
+@click.option("--background", is_flag=True, help="Start the action and return without waiting.")
 @yes_option
 @click.pass_obj
 def retry(
     invocation: Invocation, group_id: str, dry_run: bool, background: bool, yes: bool
 ) -> None:
-    """Retry every run that failed for this cause and was not retried yet.
+    """Retry all runs of a failure group that were not retried yet.
 
     \b
     tsuzuki run failures retry GROUP --yes
@@ -105,11 +107,11 @@ def retry(
 @failures.command()
 @group_argument
 @click.option(
-    "--through", type=StoredId(), metavar="RUN", help="Only failures of runs up to this one."
+    "--through", type=StoredId(), metavar="RUN", help="Acknowledge only failures up to this run ID."
 )
 @click.pass_obj
 def ack(invocation: Invocation, group_id: str, through: int | None) -> None:
-    """Acknowledge the failures of a cause; a later one opens it again.
+    """Acknowledge a failure group. A new failure reopens it.
 
     \b
     tsuzuki run failures ack GROUP
@@ -118,6 +120,6 @@ def ack(invocation: Invocation, group_id: str, through: int | None) -> None:
 
     with open_application(invocation) as application:
         group = application.failures.acknowledge(group_id, through=through)
-    say(invocation, f"Acknowledged the failures up to run {group.acknowledged_run_id}.")
+    say(invocation, f"Acknowledged failures up to run {group.acknowledged_run_id}.")
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, group_as_dict(group))

@@ -1,4 +1,4 @@
-"""`tsuzuki run`: what has run, what runs, and why something does not."""
+"""`tsuzuki run`: list, watch, explain, cancel and retry runs."""
 
 import sys
 import threading
@@ -47,7 +47,7 @@ run_id_argument = click.argument("run_id", metavar="RUN", type=RunNumber(), shel
 
 @click.group(cls=Group)
 def run() -> None:
-    """Look at runs, follow them, cancel and retry them.
+    """List, watch, explain, cancel and retry runs.
 
     \b
     tsuzuki run ls
@@ -57,7 +57,11 @@ def run() -> None:
 
 @run.command()
 @click.option(
-    "--job", "job_name", metavar="NAME", help="Only of this job.", shell_complete=job_names()
+    "--job",
+    "job_name",
+    metavar="NAME",
+    help="Show only runs of this job.",
+    shell_complete=job_names(),
 )
 @click.option(
     "--state",
@@ -65,26 +69,31 @@ def run() -> None:
     multiple=True,
     type=EnumChoice(ShownState),
     metavar="STATE",
-    help="Only in this state; may be repeated. SKIPPED runs are apart from CANCELED ones.",
+    help="Show only runs in this state. Can be repeated. SKIPPED is separate from CANCELED.",
 )
 @click.option(
     "--worker",
     "worker_id",
     metavar="WORKER",
-    help="Only on this worker.",
+    help="Show only runs on this worker.",
     shell_complete=worker_ids,
 )
 @click.option(
-    "--reason", type=EnumChoice(Reason), metavar="REASON", help="Only ended for this reason."
+    "--reason",
+    type=EnumChoice(Reason),
+    metavar="REASON",
+    help="Show only runs that ended for this reason.",
 )
 @click.option(
     "--search",
     metavar="TEXT",
-    help="Only with this text in the error, the job's name or the concurrency key.",
+    help="Search in the error, job name and concurrency key.",
 )
 @since_option
 @until_option
-@click.option("--limit", type=click.IntRange(1, 1000), default=20, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=20, help="Maximum number of results."
+)
 @before_id_option
 @click.pass_obj
 def ls(
@@ -96,7 +105,7 @@ def ls(
     limit: int,
     **wanted: Any,
 ) -> None:
-    """List runs, the newest first.
+    """List runs, newest first.
 
     \b
     tsuzuki run ls --job hello --state FAILED
@@ -120,7 +129,9 @@ def ls(
     found, reasons = ask(invocation, question, needs_file=False)
     shown = found[:limit]
     is_narrowed = states or since or until or any(one is not None for one in wanted.values())
-    empty = "no such runs" if is_narrowed else "no runs yet: tsuzuki job run hello"
+    empty = (
+        "no matching runs" if is_narrowed else "no runs yet; start one with: tsuzuki job run hello"
+    )
     if is_read:
         rows, columns = terminal_list(shown, SystemClock().now(), reasons)
         emit(invocation, rows, columns=columns, empty=empty)
@@ -132,15 +143,15 @@ def ls(
             empty=empty,
         )
     if len(found) > limit:
-        say(invocation, f"Older ones: tsuzuki run ls --before-id {shown[-1].id}")
+        say(invocation, f"Show older runs with: tsuzuki run ls --before-id {shown[-1].id}")
 
 
 @run.command()
 @run_id_argument
-@click.option("--all", "everything", is_flag=True, help="Every field, the internal ones too.")
+@click.option("--all", "everything", is_flag=True, help="Include internal fields.")
 @click.pass_obj
 def show(invocation: Invocation, run_id: int, everything: bool) -> None:
-    """Show what became of one run, and its history.
+    """Show a run's details and history.
 
     \b
     tsuzuki run show 7
@@ -158,18 +169,20 @@ def show(invocation: Invocation, run_id: int, everything: bool) -> None:
         emit(invocation, shown, columns=columns)
     say(invocation, "History:")
     history = terminal_history(now) if is_terminal(sys.stdout) else HISTORY
-    emit(invocation, view.history, columns=history, empty="It has not moved yet.")
+    emit(invocation, view.history, columns=history, empty="no history yet")
 
 
 @run.command()
 @run_id_argument
-@click.option("--follow", "-f", is_flag=True, help="Go on until the run ends.")
-@click.option("--tail", type=click.IntRange(1, 10_000), metavar="N", help="Only the last N lines.")
+@click.option("--follow", "-f", is_flag=True, help="Continue until the run ends.")
+@click.option(
+    "--tail", type=click.IntRange(1, 10_000), metavar="N", help="Show only the last N lines."
+)
 @click.pass_obj
 def logs(invocation: Invocation, run_id: int, follow: bool, tail: int | None) -> None:
-    """Print what a run has written.
+    """Print a run's output.
 
-    With --follow the exit code is the run's result.
+    With --follow, the exit code is the run's result.
 
     \b
     tsuzuki run logs 7 --follow
@@ -194,7 +207,7 @@ def logs(invocation: Invocation, run_id: int, follow: bool, tail: int | None) ->
 @timeout_option
 @click.pass_obj
 def watch(invocation: Invocation, run_id: int, timeout: float | None) -> None:
-    """Watch a run until it ends; the exit code is its result.
+    """Watch a run until it ends and exit with its result.
 
     \b
     tsuzuki run watch 7 --timeout 60
@@ -221,7 +234,7 @@ def watch(invocation: Invocation, run_id: int, timeout: float | None) -> None:
 )
 @click.pass_obj
 def cancel(invocation: Invocation, run_ids: tuple[int, ...]) -> None:
-    """Stop runs, or never let them start.
+    """Cancel runs that are waiting or in progress.
 
     \b
     tsuzuki run cancel 7 8
@@ -247,8 +260,8 @@ def _canceled_sentence(run: "Run") -> str:
     if run.state.is_final:
         return sentence(run)
     return (
-        f"Cancel requested: run {run.id} ({run.job_name}) will be canceled when its handler's "
-        "transaction ends."
+        f"Cancel requested: run {run.id} ({run.job_name}) will be canceled when its "
+        "handler's transaction ends."
     )
 
 
@@ -258,15 +271,15 @@ def _canceled_sentence(run: "Run") -> str:
 @timeout_option
 @click.pass_obj
 def retry(invocation: Invocation, run_id: int, watching: bool, timeout: float | None) -> None:
-    """Retry a run that has ended, as a new run.
+    """Retry a finished run as a new run.
 
     \b
     tsuzuki run retry 7 --watch
     """
     if timeout is not None and not watching:
         raise UsageError(
-            "--timeout limits the waiting, so it needs --watch",
-            hint=f"Say: tsuzuki run retry {run_id} --watch --timeout {timeout:g}",
+            "--timeout limits the watching, so it requires --watch",
+            hint=f"Use: tsuzuki run retry {run_id} --watch --timeout {timeout:g}",
         )
     with open_application(invocation) as application:
         submission = application.runs.retry(run_id)
@@ -289,7 +302,7 @@ def retry(invocation: Invocation, run_id: int, watching: bool, timeout: float | 
 @run_id_argument
 @click.pass_obj
 def explain(invocation: Invocation, run_id: int) -> None:
-    """Say exactly why a run is not running, or where it is.
+    """Explain a run's state and why it has not started.
 
     \b
     tsuzuki run explain 7

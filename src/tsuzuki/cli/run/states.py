@@ -1,4 +1,4 @@
-"""The states of runs as people name them: skipped runs are apart from canceled ones."""
+"""Run states as shown to people: unlike in the database, SKIPPED is separate from CANCELED."""
 
 from collections.abc import Collection
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""How runs look to a person: a line each in a list, and first what matters of one run."""
+"""Runs as tables and details: one line per run in a list, and the most important facts of a single run first."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict

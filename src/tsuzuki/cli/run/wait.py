@@ -1,4 +1,4 @@
-"""Run a job now and wait for its end, by the engine that runs or, if there is none, by one of this process."""
+"""Start a run and wait for its end, on the running engine or, if there is none, on one started in this process."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -30,7 +30,7 @@ def run_and_wait(
     from tsuzuki.services.runs import Request
 
     def say_started() -> None:
-        say(invocation, "No engine is running: starting one until this is done.")
+        say(invocation, "No engine is running: starting one for this run.")
         write_log(invocation, quiet=True)
 
     apply_file(invocation, application)
@@ -74,17 +74,20 @@ def _give_up(
     with suppress(Conflict):  # it has just ended
         application.runs.cancel(run_id)
     application.local_engine.stop(at_once=True)
-    say(invocation, f"Run {run_id} is cancelled. What it has stored is kept.")
+    say(invocation, f"Run {run_id} was canceled. What it has stored is kept.")
 
 
 def _cancelled_after(
     problem: WaitTimedOut, application: "Application", run_id: int
 ) -> WaitTimedOut:
     """After the time that a person gave a run of this process: it does not go on, because this process ends."""
-    hint = f"It is cancelled: no other process executes it. What it has stored is kept. See: tsuzuki run show {run_id}"
+    hint = (
+        "The run was canceled because no other process can execute it. What it has stored "
+        f"is kept. See: tsuzuki run show {run_id}"
+    )
     try:
         application.runs.cancel(run_id)
     except Conflict:
-        hint = f"It has ended since. See: tsuzuki run show {run_id}"
+        hint = f"The run has ended since. See: tsuzuki run show {run_id}"
     application.local_engine.stop(at_once=True)
     return WaitTimedOut(problem.message, hint=hint)

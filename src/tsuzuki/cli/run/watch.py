@@ -1,7 +1,7 @@
-"""Watching a run until it ends: a progress bar on a terminal, elsewhere a line for each state and one every few
-seconds for the progress.
+"""Watch a run until it ends: with a progress bar on a terminal, elsewhere with a line per state change and a
+progress line every few seconds.
 
-The exit code is the run's: 0 if it succeeded, 1 if not.
+The exit code is the run's: 0 if it succeeded, otherwise 1.
 """
 
 import sys
@@ -132,8 +132,8 @@ def telling_that_it_goes_on(invocation: Invocation, run_id: int) -> Iterator[Non
 
 
 def say_that_it_goes_on(invocation: Invocation, run_id: int) -> None:
-    say(invocation, f"Run {run_id} goes on. Watch it again with: tsuzuki run watch {run_id}")
-    say(invocation, f"Stop it with: tsuzuki run cancel {run_id}")
+    say(invocation, f"Run {run_id} continues. Watch it again with: tsuzuki run watch {run_id}")
+    say(invocation, f"Cancel it with: tsuzuki run cancel {run_id}")
 
 
 def _say_when_retried(invocation: Invocation, application: "Application", ended: "Run") -> None:
@@ -142,10 +142,10 @@ def _say_when_retried(invocation: Invocation, application: "Application", ended:
         return
     retry = application.runs.get(retry_id).run
     if retry.state.is_final:
-        say(invocation, f"It was tried again: run {retry_id} is {retry.state}.")
+        say(invocation, f"Its retry, run {retry_id}, is {retry.state}.")
         return
     say(invocation, _retrying(retry))
-    say(invocation, f"Watch that one: tsuzuki run watch {retry_id}")
+    say(invocation, f"Watch the retry with: tsuzuki run watch {retry_id}")
 
 
 def _retrying(retry: "Run") -> str:

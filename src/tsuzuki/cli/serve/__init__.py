@@ -1,1 +1,1 @@
-"""The commands that keep running: the engine in the foreground, the web page, the tools for agents, the sandbox."""
+"""Commands that keep running: the engine, the web page, the tools for agents, and the sandbox."""

@@ -1,6 +1,6 @@
-"""Running the engine in the foreground: its options, its log, its signals, its end.
+"""Run the engine in the foreground: its options, log, signals and shutdown.
 
-The first SIGTERM or ^C lets what runs finish; the second ends it at once.
+After the first SIGTERM or ^C, runs in progress finish; after the second, the process stops immediately.
 """
 
 import logging
@@ -34,7 +34,7 @@ log_format_option = click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
     default="text",
-    help="How the log on stderr is written.",
+    help="Format of the log on stderr.",
 )
 
 
@@ -45,9 +45,15 @@ def work_options(function: Any) -> Any:
             "--capacity",
             type=click.IntRange(1, 10_000),
             default=DEFAULT_CAPACITY,
-            help="How many runs at once.",
+            help="Maximum number of concurrent runs.",
         ),
-        click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag this worker has."),
+        click.option(
+            "--tag",
+            "tags",
+            multiple=True,
+            metavar="TAG",
+            help="Tag of this worker. Can be repeated.",
+        ),
         log_format_option,
     ]
     for option in reversed(options):
@@ -69,7 +75,7 @@ def engine_options(function: Any) -> Any:
             "--metrics-host",
             default="127.0.0.1",
             metavar="ADDRESS",
-            help="Serve them on another address: any program that reaches it can read them.",
+            help="Address for metrics. Any program that can reach it can read them.",
         ),
     ]
     for option in reversed(options):
@@ -85,7 +91,8 @@ def database_wait_option(function: Any) -> Any:
         type=click.FloatRange(0),
         default=60.0,
         metavar="SECONDS",
-        help="How long to wait at the start for a PostgreSQL that is not there yet, or for disk space.",
+        help="Seconds to wait at startup for PostgreSQL to become available, or for free disk "
+        "space.",
     )(function)
 
 
@@ -206,7 +213,7 @@ class _Announcements:
             line = _line_to_type(self._invocation)
             self.talk(f"Running on {database}. In another terminal: {line}")
             if url is not None:
-                self.talk(f"The web page is at {url}, the routes of the API at {url}/docs.")
+                self.talk(f"The web page is at {url}; the API is documented at {url}/docs.")
             self.talk("Stop with ^C.")
             if not leads:
                 self._talk_of_leader(application)
@@ -215,11 +222,13 @@ class _Announcements:
     def _talk_of_leader(self, application: "Application") -> None:
         with suppress(TsuzukiError):  # a database out of reach is told by the engine
             if not application.liveness.has_live_leader():
-                self.talk("No process leads yet, so nothing is assigned. Start one: tsuzuki up")
+                self.talk(
+                    "There is no leader yet, so nothing is assigned. Start one with: tsuzuki up"
+                )
 
     def stopping(self) -> None:
-        self.talk("Stopping: waiting for what runs. Another ^C stops at once.")
-        self.manager.stopping("Waiting for what runs")
+        self.talk("Stopping: waiting for runs in progress. Press ^C again to stop immediately.")
+        self.manager.stopping("Waiting for runs in progress")
 
     def told_alive(
         self, application: "Application", url: str | None
@@ -287,4 +296,6 @@ def run_in_foreground(
     if signals.number == signal.SIGINT:
         raise ExitWith(manner.interrupt_code)
     if left_running:
-        warn(invocation, f"{left_running} runs could not be stopped; they are fenced off")
+        warn(
+            invocation, f"{left_running} runs could not be stopped; fencing keeps them from writing"
+        )

@@ -24,25 +24,25 @@ TOOL_SETS: tuple[str, ...] = (*load("tsuzuki.mcp.presets:presets")(),)
 @click.option(
     "--root",
     metavar="FOLDER",
-    help="The tree that is asked about; without it that of the client or around this folder.",
+    help="Tree to answer questions about (default: the client's, or the one around this folder).",
 )
 @click.option(
     "--tools",
     type=click.Choice(TOOL_SETS),
     default=TOOL_SETS[0],
-    help="Tools to offer: one set, or all.",
+    help="Set of tools to offer.",
 )
 @click.option("--http", is_flag=True, help="Serve HTTP on 127.0.0.1 instead of stdin and stdout.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
-    help=f"Port of --http; {DEFAULT_PORT} unless said, 0 takes a free one.",
+    help=f"Port for --http (default: {DEFAULT_PORT}; 0 picks a free one).",
 )
 @click.option(
     "--no-token",
     "is_open",
     is_flag=True,
-    help="Serve HTTP to every user of this machine, without a token.",
+    help="Serve HTTP without a token, to every user of this machine.",
 )
 @click.pass_obj
 def mcp(
@@ -55,8 +55,8 @@ def mcp(
 ) -> None:
     """Serve tools to coding agents over the Model Context Protocol (MCP).
 
-    An agent starts this command and talks to it on stdin and stdout. Only the tools for runs need a workspace. With
-    --http, a client sends the token that is printed; TSUZUKI_MCP_TOKEN sets one that stays the same.
+    An agent starts this command and talks to it over stdin and stdout. Only the tools for runs need a
+    workspace. With --http, clients send the printed token; set TSUZUKI_MCP_TOKEN to keep the same one.
 
     \b
     tsuzuki mcp
@@ -65,9 +65,9 @@ def mcp(
     tsuzuki mcp --http --port 8940
     """
     if is_open and not http:
-        raise UsageError("--no-token is for --http", hint="Use: tsuzuki mcp --http --no-token")
+        raise UsageError("--no-token requires --http", hint="Use: tsuzuki mcp --http --no-token")
     if port is not None and not http:
-        raise UsageError("--port is for --http", hint="Say: tsuzuki mcp --http --port PORT")
+        raise UsageError("--port requires --http", hint="Use: tsuzuki mcp --http --port PORT")
     gc.disable()  # loading the SDK makes a million objects and no garbage
     try:
         state = load("tsuzuki.mcp.serve:server_state")(
@@ -80,9 +80,7 @@ def mcp(
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] not in ("mcp", "mcp_types", "anyio"):
             raise
-        raise extra_missing(
-            "agents cannot be served: the MCP SDK is not installed", extra="mcp"
-        ) from None
+        raise extra_missing("the MCP SDK is not installed", extra="mcp") from None
     finally:
         gc.freeze()
         gc.enable()
@@ -99,7 +97,7 @@ def mcp(
             raise ExitWith(EXIT_INTERRUPTED)
         return
     if is_terminal(sys.stdin):
-        say(invocation, "An agent speaks to this on stdin and stdout. Stop with ^C.")
+        say(invocation, "Agents talk to this command over stdin and stdout. Press ^C to stop.")
     load("tsuzuki.mcp.serve:serve_stdio")(tools, state)
 
 
@@ -107,17 +105,19 @@ def _token(invocation: Invocation) -> str:
     given = invocation.environ.get(TOKEN_VARIABLE, "").strip()
     if given and (len(given) < TOKEN_LENGTH_MIN or not given.isascii() or not given.isprintable()):
         raise UsageError(
-            f"{TOKEN_VARIABLE} is too easy to guess, or has characters that a header cannot carry",
-            hint=f"Use {TOKEN_LENGTH_MIN} or more random ASCII characters, such as: openssl rand -hex 32",
+            f"{TOKEN_VARIABLE} is too easy to guess, or contains characters that an HTTP "
+            "header cannot carry",
+            hint=f"Use at least {TOKEN_LENGTH_MIN} random ASCII characters, such as: openssl rand "
+            "-hex 32",
             code="weak_token",
         )
     return given or secrets.token_urlsafe(32)
 
 
 def _say_address(invocation: Invocation, url: str, token: str | None) -> None:
-    say(invocation, f"Serving agents on {url}. Stop with ^C.")
+    say(invocation, f"Serving agents on {url}. Press ^C to stop.")
     if token is None:
-        say(invocation, "Every user of this machine can use it: there is no token.")
+        say(invocation, "Every user of this machine can use it, because no token is required.")
     elif TOKEN_VARIABLE not in invocation.environ:
         say(invocation, f"Clients send this header: Authorization: Bearer {token}")
     else:

@@ -1,6 +1,6 @@
-"""`tsuzuki sandbox`: stand-ins for the services collectors talk to, to rehearse with.
+"""`tsuzuki sandbox`: stand-ins for the services that collectors use, for rehearsals and tests.
 
-Which ones there are is up to the collectors: each record names its kinds of stand-in (`sandbox.stand_in_kind`).
+Each collector's record names its kinds of stand-in (`sandbox.stand_in_kind`).
 """
 
 import shlex
@@ -36,10 +36,10 @@ class SandboxCommand(Command):
 @click.command(cls=SandboxCommand)
 @click.pass_obj
 def sandbox(invocation: Invocation, /, **values: Any) -> None:
-    """Start stand-ins for outside services, and say how to point Tsuzuki at them.
+    """Start stand-ins for outside services, and show how to use them.
 
-    They are real servers on 127.0.0.1, and those that speak HTTP can be made to fail: POST a fault
-    to /_sandbox/faults of any of them. ^C ends them.
+    The stand-ins are real servers on 127.0.0.1. Those that speak HTTP can be made to fail: POST a fault to
+    their /_sandbox/faults. ^C stops them.
 
     \b
     tsuzuki sandbox
@@ -75,7 +75,7 @@ def _options(kinds: "tuple[StandInKind, ...]") -> list[click.Option]:
             [_port_option(kind)],
             type=click.IntRange(0, 65_535),
             default=kind.usual_port,
-            help=f"Port of the {kind.title} on 127.0.0.1; 0 takes a free one.",
+            help=f"Port of the {kind.title} on 127.0.0.1; 0 picks a free one.",
         )
         for kind in kinds
     ]
@@ -98,7 +98,10 @@ def _started(
     except ImportError:
         if kind.requirement is None:
             raise
-        warn(invocation, f"no {kind.title}: install one with pip install '{kind.requirement}'")
+        warn(
+            invocation,
+            f"{kind.title} is not available; install it with: pip install '{kind.requirement}'",
+        )
         return {}
     context = StandInContext(
         port=values[f"{kind.name}_port".replace("-", "_")],
@@ -111,7 +114,7 @@ def _started(
         return start(context)
     except PortTaken as taken:
         raise Conflict(
-            f"port {taken.port} of 127.0.0.1 cannot be used: {taken.reason}",
+            f"cannot use port {taken.port} on 127.0.0.1: {taken.reason}",
             hint=f"Choose another one with {_port_option(kind)}, or 0 for a free one.",
             code="port_in_use",
         ) from taken
@@ -123,4 +126,4 @@ def _tell(invocation: Invocation, rows: Sequence[Mapping[str, str]]) -> None:
     say(invocation, "In the terminal where Tsuzuki runs:")
     for row in rows:
         say(invocation, f"  export {row['variable']}={shlex.quote(row['value'])}")
-    say(invocation, "Stop with ^C.")
+    say(invocation, "Press ^C to stop.")

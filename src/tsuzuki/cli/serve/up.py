@@ -1,4 +1,4 @@
-"""`tsuzuki up`: lead, work and serve in the foreground."""
+"""`tsuzuki up`: run the engine, the web page and the API in the foreground."""
 
 from functools import partial
 from typing import Any
@@ -15,8 +15,8 @@ from tsuzuki.model.errors import UsageError
 @click.command(cls=Command)
 @engine_options
 @database_wait_option
-@click.option("--lead-only", is_flag=True, help="Plan and assign, but execute nothing here.")
-@click.option("--work-only", is_flag=True, help="Execute, but leave leading to others.")
+@click.option("--lead-only", is_flag=True, help="Plan and assign runs, but execute none here.")
+@click.option("--work-only", is_flag=True, help="Execute runs, but never become the leader.")
 @click.option("--no-web", is_flag=True, help="Do not serve the web page and the HTTP API.")
 @web_options
 @click.pass_obj
@@ -32,10 +32,10 @@ def up(
     setup: bool,
     **options: Any,
 ) -> None:
-    """Start everything: lead, work, and serve the web page and the HTTP API.
+    """Start the engine, the web page and the HTTP API.
 
-    The jobs of the file are applied first, and again whenever the file changes. Any number of these
-    may run on one database; one of them leads, all of them work. ^C stops it in good order.
+    Applies the jobs in the file first, and again whenever the file changes. You can start this command
+    any number of times on one database: one process leads, all of them work. ^C shuts it down cleanly.
 
     \b
     tsuzuki up
@@ -44,8 +44,8 @@ def up(
     """
     if lead_only and work_only:
         raise UsageError(
-            "--lead-only and --work-only exclude each other",
-            hint="Say one of them, or none: then this process leads and works.",
+            "--lead-only and --work-only cannot be combined",
+            hint="Use one of them, or neither to both lead and work.",
         )
     web = WebOptions(
         listen=listen,

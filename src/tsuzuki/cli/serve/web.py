@@ -1,4 +1,4 @@
-"""`tsuzuki web`: serve the web page and the API alone, and links to sign in to a server without users."""
+"""`tsuzuki web`: serve only the web page and the API, and print sign-in links for servers without users."""
 
 import os
 import signal
@@ -37,9 +37,9 @@ def web(
     setup: bool,
     log_format: str,
 ) -> None:
-    """Serve the web page and the HTTP API alone; leading and working is left to others.
+    """Start only the web page and the HTTP API.
 
-    Any number of these may run on one database. `tsuzuki up` serves it too.
+    You can start this command any number of times on one database. `tsuzuki up` includes it.
 
     \b
     tsuzuki web
@@ -65,9 +65,9 @@ def web(
 )
 @click.pass_obj
 def link(invocation: Invocation, listen: str) -> None:
-    """Print a link to sign in with, as long as there are no users.
+    """Print a sign-in link, as long as there are no users.
 
-    It works once, within 15 minutes, and signs a browser in for 30 days.
+    The link works once, within 15 minutes, and signs a browser in for 30 days.
 
     \b
     tsuzuki web link
@@ -95,13 +95,13 @@ def _serve(invocation: Invocation, options: WebOptions) -> None:
             if options.log_format != "json":  # else every line of stderr is one of the log
                 say(
                     invocation,
-                    f"Serving the web page and the API on {url}; the API's routes: {url}/docs."
-                    " Stop with ^C.",
+                    f"Serving the web page and the API on {url}; the API is documented at {url}/docs. "
+                    "Press ^C to stop.",
                 )
             manager.ready(f"Serving on {url}")
             with manager.told_alive(lambda: answers(url)):
                 while not signals.received.wait(FILE_CHECK_SECONDS):
                     application.maintenance.require_same_file()
-            manager.stopping("Ending open answers")
+            manager.stopping("Closing open connections")
     if signals.number == signal.SIGINT:
         raise ExitWith(EXIT_INTERRUPTED)

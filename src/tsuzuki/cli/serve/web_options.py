@@ -1,4 +1,4 @@
-"""The options of the commands that serve HTTP, and the server that they start."""
+"""The options of commands that serve HTTP, and the server they start."""
 
 import sys
 from collections.abc import Iterator
@@ -26,26 +26,27 @@ def web_options(function: Any) -> Any:
         click.option(
             "--listen",
             metavar="HOST:PORT",
-            help=f"Where the API is served; {DEFAULT_ADDRESS} unless said, port 0 takes a free one.",
+            help=f"Address of the web page and the API (default: {DEFAULT_ADDRESS}; port 0 picks a "
+            "free one).",
         ),
         click.option(
             "--allow-host",
             "allowed_hosts",
             metavar="NAME",
             multiple=True,
-            help="A further name that this server is known by.",
+            help="Additional host name of this server. Can be repeated.",
         ),
         click.option(
             "--trust-proxy",
             "trusted_proxies",
             metavar="ADDRESS",
             multiple=True,
-            help="A proxy (address or network) whose X-Forwarded-For and X-Forwarded-Proto count.",
+            help="Trust X-Forwarded-For and X-Forwarded-Proto from this proxy (address or network).",
         ),
         click.option(
             "--setup",
             is_flag=True,
-            help="Print a one-time code by which the first admin is made.",
+            help="Print a one-time code for creating the first admin.",
         ),
     ]
     for option in reversed(options):
@@ -84,7 +85,7 @@ def web_served(
         if (missing.name or "").partition(".")[0] not in WEB_PACKAGES:
             raise
         raise extra_missing(
-            "the API cannot be served: FastAPI is not installed", extra="web"
+            "FastAPI is not installed, so the API cannot be served", extra="web"
         ) from None
     server.start()
     try:
@@ -103,7 +104,7 @@ def _show_code(invocation: Invocation, code: str) -> None:
     if invocation.output.is_json:
         echo_json_error({"setup_code": code})
     else:
-        echo_error(invocation, f"Make the first admin with this code, once: {code}")
+        echo_error(invocation, f"Create the first admin with this one-time code: {code}")
 
 
 def _tell_link(invocation: Invocation, application: "Application", url: str) -> None:
@@ -115,11 +116,11 @@ def _tell_link(invocation: Invocation, application: "Application", url: str) -> 
             return
         if sys.stderr.isatty() and not (invocation.quiet or invocation.output.is_json):
             link = new_link(application, url)
-            say(invocation, f"Sign in, once and within 15 minutes, with: {link['url']}")
+            say(invocation, f"Sign in within 15 minutes, once, with: {link['url']}")
             return
     except TsuzukiError as problem:  # the database is busy; the server answers all the same
-        say(invocation, f"No link could be created: {problem.message}.")
-    say(invocation, f"Sign in with the link that this prints: tsuzuki web link{option}")
+        say(invocation, f"Could not create a sign-in link: {problem.message}.")
+    say(invocation, f"Print a sign-in link with: tsuzuki web link{option}")
 
 
 def new_link(application: "Application", url: str) -> dict[str, Any]:
@@ -141,8 +142,8 @@ def web_served_if_possible(
         except ConfigurationError as problem:
             if options.listen is not None or options.setup or options.trusted_proxies:
                 raise
-            what = f"The web page and the API are not served: {problem.message}. {problem.hint}"
-            warn(invocation, f"{what} Without them on purpose: --no-web.")
+            what = f"The web page and the API are not available: {problem.message}. {problem.hint}"
+            warn(invocation, f"{what} To start without them, use --no-web.")
         except Conflict as problem:
             served_at = _served_by_neighbour(application, options)
             if served_at is None or options.setup:
@@ -175,8 +176,8 @@ def _refuse_open_door(application: "Application", address: str) -> None:
     """A server that other machines reach, by its address or by a proxy, needs users, or a code for the first one."""
     if not application.users.any():
         raise ConfigurationError(
-            f"there is no user yet, and other machines would reach {address}",
-            hint="Add one with: tsuzuki user add NAME --role admin. Or start with --setup, which prints a one-time"
-            " code for the first admin.",
+            f"there is no user yet, and {address} is reachable from other machines",
+            hint="Add one with: tsuzuki user add NAME --role admin. Or start with --setup to print "
+            "a one-time code for the first admin.",
             code="no_users",
         )

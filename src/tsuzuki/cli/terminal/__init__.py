@@ -1,1 +1,1 @@
-"""What a command reads from a terminal and writes to it: values, tables, progress, questions."""
+"""Terminal input and output: values, tables, progress and confirmations."""

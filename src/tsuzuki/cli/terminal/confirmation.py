@@ -1,4 +1,4 @@
-"""Before something is lost, the person agrees: with `--yes`, or when asked at a terminal."""
+"""Ask for confirmation before something is lost, on the terminal or by requiring `--yes`."""
 
 import sys
 
@@ -10,7 +10,7 @@ from tsuzuki.cli.terminal.output import is_terminal, say
 from tsuzuki.model.errors import UsageError
 from tsuzuki.model.visible_text import neutralise
 
-yes_option = click.option("--yes", "-y", is_flag=True, help="Do it without asking.")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Skip the confirmation.")
 
 
 def confirm(invocation: Invocation, action: str, *, yes: bool) -> None:
@@ -22,8 +22,8 @@ def confirm(invocation: Invocation, action: str, *, yes: bool) -> None:
         return
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise UsageError(
-            f"this would {action}, so it needs --yes",
-            hint="Nothing was changed. Say it again with --yes if you mean it.",
+            f"confirmation required to {action}",
+            hint="Nothing was changed. Add --yes to confirm.",
             code="not_confirmed",
         )
     if not click.confirm(neutralise(f"Really {action}?"), err=True):

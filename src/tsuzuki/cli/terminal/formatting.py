@@ -1,4 +1,4 @@
-"""Values in the words of a reader, for tables only: a machine is given the value itself."""
+"""Format values for people, in tables only: machine-readable output contains the raw values."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Says on stderr that a command waits for the write lock of an SQLite file, and which process holds it."""
+"""Report on stderr that a command is waiting for the write lock of an SQLite file, and which process holds it."""
 
 import threading
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""The one way data and talk leave a command.
+"""Print data and messages of a command.
 
-Data goes to stdout in the format that was asked for, talk goes to stderr. On a terminal a table may
-be coloured and folded to fit; anywhere else it is never coloured, cut or wrapped. JSON holds every
-field of a row, tables and plain lines hold the columns.
+Data goes to stdout in the requested format, messages go to stderr. On a terminal, tables may be colored and folded
+to fit; elsewhere they are never colored, cut or wrapped. JSON contains every field of a row; tables and plain lines
+contain the columns.
 """
 
 import codecs
@@ -81,9 +81,9 @@ def write(text: str, *, ends_line: bool = True, stream: TextIO | None = None) ->
         raise
     except OSError as error:
         raise FileUnusable(
-            f"the output cannot be written: {error.strerror}",
+            f"cannot write the output: {error.strerror}",
             code="output_unwritable",
-            hint="free some space or send the output elsewhere",
+            hint="Free some disk space, or write the output elsewhere.",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Lines of progress where there is no terminal, and while a command waits for an outside service."""
+"""Progress lines for output that is not a terminal, and while a command waits for an outside service."""
 
 import threading
 from collections.abc import Iterator
@@ -39,7 +39,10 @@ def waiting_told(
 
     def tell() -> None:
         while not clock.wait(over, seconds):
-            say(invocation, f"Waiting for {what}, {clock.monotonic() - since:.0f} s. Stop with ^C.")
+            say(
+                invocation,
+                f"Waiting for {what} ({clock.monotonic() - since:.0f} s). Press ^C to stop.",
+            )
 
     teller = threading.Thread(target=tell, name="tsuzuki-waiting", daemon=True)
     teller.start()

@@ -1,4 +1,4 @@
-"""Tables as text: full-width aligned lines, except on a terminal."""
+"""Tables as text: aligned lines of full width, except on a terminal."""
 
 import sys
 from collections.abc import Sequence

@@ -1,8 +1,7 @@
-"""One value as text: for a machine without loss, for a terminal without harm.
+"""Format a value as text: lossless for machines, harmless for terminals.
 
-Names, messages and log lines come from outside. Whatever could move a cursor, forge a line or turn
-the reading direction is written as a visible escape; in JSON the same characters become JSON
-escapes, so nothing is lost.
+Names, messages and log lines come from outside. Characters that could move the cursor, forge a line or reverse the
+reading direction are written as visible escapes; in JSON they become JSON escapes, so nothing is lost.
 """
 
 import json
@@ -69,7 +68,7 @@ def table_text(value: object) -> str:
 
 def _in_utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
-        raise ValueError(f"{moment.isoformat()} has no time zone, so its moment is unknown")
+        raise ValueError(f"{moment.isoformat()} has no time zone")
     return moment.astimezone(UTC)
 
 

@@ -1,1 +1,1 @@
-"""Books: a search collected page after page, across days, quotas and crashes; and mailed, once."""
+"""Books: collect a search page by page, across days, quotas and crashes, and email each new book once."""

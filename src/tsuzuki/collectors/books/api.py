@@ -1,4 +1,4 @@
-"""`/books`: what was collected, where the collection continues, what is left of the quota, and the next mail."""
+"""`/books`: collected books, cursors, the remaining quota, and the next email."""
 
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
@@ -48,11 +48,13 @@ class StoredBookOut(BookOut):
 
 
 class BookQuery(PageRequest):
-    job: JobFilter | None = Field(None, description="Only what this job has found.")
+    job: JobFilter | None = Field(None, description="Include only books found by this job.")
     search: str | None = Field(
-        None, max_length=200, description="In title, subtitle, authors or ISBN."
+        None, max_length=200, description="Text in title, subtitle, authors or ISBN."
     )
-    undelivered: bool = Field(False, description="With `job`: only what it has not mailed.")
+    undelivered: bool = Field(
+        False, description="With `job`: include only books not emailed by it yet."
+    )
 
 
 class CursorQuery(PageRequest):
@@ -79,13 +81,13 @@ def _only_true(value: Any) -> Any:
 
 class ResetRequest(Model):
     confirm: Annotated[Literal[True], BeforeValidator(_only_true)] = Field(
-        description="Must be true: the job then collects from the start.", examples=[True]
+        description="Must be true: the job then starts from the beginning.", examples=[True]
     )
 
 
 class ResetOut(Model):
     job: str
-    cursors: int = Field(description="How many were reset.")
+    cursors: int = Field(description="Number of cursors reset.")
 
 
 class QuotaOut(Model):
@@ -114,7 +116,7 @@ class BooksPreview(Model):
 
 
 class CollectBooksRequest(Model):
-    mail: bool = Field(True, description="Mail what is new after it, if the job does.")
+    mail: bool = Field(True, description="Send an email afterwards, if the job does so.")
 
 
 class MailOut(Model):
@@ -154,7 +156,7 @@ def stored_out(stored: StoredBook) -> StoredBookOut:
 def list_books(context: Context, query: Annotated[BookQuery, Query()]) -> Page[StoredBookOut]:
     """List books, the newest first."""
     if query.undelivered and query.job is None:
-        message = "whether a book was mailed depends on the job"
+        message = "whether a book was emailed depends on the job"
         raise InvalidRequest(
             [PartProblem(where="query.undelivered", message=message, hint="Give `job` too.")]
         )

@@ -32,7 +32,9 @@ def checks(context: CheckContext) -> Iterator[Check]:
     yield _answered(context, section)
     if section.mail.host is None:
         yield warning(
-            MAIL, "no mail server is set, so nothing is mailed", "Set books.mail.host, or leave it."
+            MAIL,
+            "no mail server is configured, so no emails are sent",
+            "Set books.mail.host if you want emails.",
         )
     else:
         yield checked(MAIL, lambda: _mail_answered(section))
@@ -40,14 +42,14 @@ def checks(context: CheckContext) -> Iterator[Check]:
 
 def _answered(context: CheckContext, section: BooksSection) -> Check:
     if not context.has_tables:
-        step = "Mend the database first: each call is counted there."
-        return warning(KEY, "not asked", step)
+        step = "Fix the database first: calls are counted there."
+        return warning(KEY, "not checked", step)
     day = section.allowance.day_of(context.database.clock.now())
     if context.is_in_use:  # else no call was made yet, and there is no table to count this one in
         with context.database.write() as connection:
             is_left = quota.reserve(connection, day.name, limit=section.daily_limit)
         if not is_left:
-            return warning(KEY, "not asked: no call of today is left", _wait(day.ends_at))
+            return warning(KEY, "not checked: today's quota is used up", _wait(day.ends_at))
     try:
         return ok(KEY, _asked(context, section))
     except RateLimitedUntil as limit:

@@ -1,5 +1,6 @@
-"""The handler of a books job: collect, then mail what is new. If collecting fails, what is stored already is
-mailed all the same. A run that fails on the way has a result all the same, which says what was done."""
+"""The handler of a books job: collect, then email new books. If collecting fails, books stored so far are emailed
+anyway. A run that fails midway still has a result that says what was done.
+"""
 
 from typing import Any
 
@@ -116,7 +117,7 @@ def _wants(run: RunContext, name: str, *, default: bool = True) -> bool:
     value = run.arguments.get(name, default)
     if not isinstance(value, bool):
         raise UsageError(
-            f"the argument {name!r} of a books job is true or false, not {value!r}",
+            f"the argument {name!r} of a books job must be true or false, not {value!r}",
             code="arguments",
         )
     return value

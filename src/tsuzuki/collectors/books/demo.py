@@ -1,4 +1,4 @@
-"""The books in `tsuzuki demo`: a search that uses up the quota of a day at once, and mail."""
+"""The books in `tsuzuki demo`: a search that uses up a day's quota at once, and its emails."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -16,8 +16,8 @@ SECTION = """\
 books:
   base_url: http://127.0.0.1:{books}/books/v1
   api_key: ${{SANDBOX_BOOKS_KEY:-sandbox-key}}
-  daily_limit: 8                # calls a day; the search below needs thirteen
-  quota_zone: {quota_zone}       # whose day ends soon after the first start, so that you see it go on
+  daily_limit: 8                # calls per day; the search below needs 13
+  quota_zone: {quota_zone}       # its day ends soon after the first start, so you can see the search continue
   mail:
     host: 127.0.0.1
     port: {mail}
@@ -27,7 +27,7 @@ books:
 """
 JOB = """\
   new-books:
-    description: Follow a search, and mail what is new
+    description: Follow a search and email new books
     type: books
     queries: ["subject:astronomy"]
     max_per_run: 400
@@ -68,5 +68,5 @@ DEMO = DemoPart(
     values=_values,
     servers=_servers,
     run_at_start=("new-books",),
-    look_at={"/books": "a search that used up its quota, and when it goes on"},
+    look_at={"/books": "a search that used up its quota, and when it continues"},
 )

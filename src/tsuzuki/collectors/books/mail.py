@@ -1,9 +1,9 @@
-"""Select and mail: what a job has found and not mailed yet, each book once.
+"""Select and send emails: the books a job has found and not emailed yet, each book once.
 
-The intent is stored before the server is talked to; that the server may go ahead is stored before the
-message leaves; that it was taken is stored after its answer. A crash before the go-ahead costs nothing:
-the next run sends the same mail. A crash after it, or an answer that is none, leaves the mail unsettled, for a
-person to decide: mail cannot be looked up, and it is never sent a second time by itself.
+Three steps are stored: the intent, before the server is contacted; the permission to send, before the message
+leaves; the acceptance, after the server's response. After a crash before the permission, the next run sends the
+same email. After a crash later, or an unclear response, the email is unsettled and must be resolved by a person: a
+sent email cannot be looked up, and is never sent a second time automatically.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ def select_books(connection: Connection, job_name: str, options: BooksOptions) -
     return books.found_by_others(connection, job_name, limit=options.fallback_limit)
 
 
-UNKNOWN = "the server's answer did not come, or could not be understood"
+UNKNOWN = "the server's response did not arrive or was not understood"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +61,8 @@ class MailUnsettled(IncompleteRun):
     def __init__(self, mail_ids: Sequence[int], *, result: dict[str, Any]) -> None:
         named = ", ".join(map(str, mail_ids))
         super().__init__(
-            f"it is not known whether mail {named} arrived",
-            hint=f"Look, then say: {_decisions(mail_ids[0])}",
+            f"it is unknown whether email {named} arrived",
+            hint=f"Check, then use: {_decisions(mail_ids[0])}",
             result=result,
         )
 
@@ -152,7 +152,7 @@ class Mailing:
         try:
             delivery = self._server.send(message, lambda: self._go_ahead(mail))
         except _TakenByAnother:
-            self._say(f"Mail {mail.id} was taken up by another run")
+            self._say(f"Email {mail.id} was picked up by another run")
             return False
         except MailRefused as refusal:
             self._move(mail, OutboxState.SENDING, OutboxState.REFUSED, refusal.message)
@@ -165,7 +165,7 @@ class Mailing:
             self._note_unsettled(mail.id)
             return False
         self._move(mail, OutboxState.SENDING, OutboxState.SENT)
-        self._say(f"Mail {mail.id} with {len(selected)} books was taken by the server")
+        self._say(f"Email {mail.id} with {len(selected)} books was accepted by the server")
         return True
 
     def _go_ahead(self, mail: Mail) -> None:
@@ -199,6 +199,6 @@ class Mailing:
     def _note_unsettled(self, mail_id: int) -> None:
         self._newly_unsettled.append(mail_id)
         self._run.log(
-            f"[WARN][mail][{self._run.job_name}] It is not known whether mail {mail_id} arrived. "
-            f"Look, then say: {_decisions(mail_id)}"
+            f"[WARN][mail][{self._run.job_name}] It is unknown whether email {mail_id} "
+            f"arrived. Check, then use: {_decisions(mail_id)}"
         )

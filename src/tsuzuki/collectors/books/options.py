@@ -51,15 +51,15 @@ def _searchable(queries: list[str]) -> list[str]:
     for index, query in enumerate(queries):
         if normalised([query]) == [""]:
             raise InvalidValue(
-                "a query is empty",
-                hint="Write what to search for, such as: subject:astronomy",
+                "empty query",
+                hint="Write a search term, such as: subject:astronomy",
                 path=(index,),
             )
     length = len(search_text(queries))
     if length > SEARCH_CHARACTERS_MAX:
         raise InvalidValue(
-            f"the queries are {length} characters long together, more than the "
-            f"{SEARCH_CHARACTERS_MAX} a search may have",
+            f"the queries have {length} characters together; a search can have "
+            f"{SEARCH_CHARACTERS_MAX}",
             hint="Shorten them, or split them into several jobs.",
             code="search_too_long",
         )
@@ -147,8 +147,9 @@ class BooksSection(StrictModel):
         key = self.api_key.get_secret_value().strip() if self.api_key else ""
         if not key:
             raise ConfigurationError(
-                "there is no API key for Google Books",
-                hint="Set TSUZUKI_BOOKS_API_KEY, or TSUZUKI_BOOKS_API_KEY_FILE to a file with it.",
+                "no API key for Google Books",
+                hint="Set TSUZUKI_BOOKS_API_KEY, or set TSUZUKI_BOOKS_API_KEY_FILE to a file that "
+                "contains it.",
                 code="api_key_missing",
             )
         return key
@@ -161,7 +162,7 @@ KIND = JobKind(
     questions=(
         JobQuestion(
             key=("queries",),
-            text="What to search for, such as subject:astronomy (several with commas)",
+            text="Search terms, such as subject:astronomy (separate several with commas)",
             is_list=True,
         ),
     ),
@@ -175,10 +176,7 @@ KIND = JobKind(
 #TSUZUKI_BOOKS_MAIL_FROM=Tsuzuki <tsuzuki@example.org>
 #TSUZUKI_BOOKS_MAIL_TO=reader@example.org
 """,
-    starter_job="""\
-new-books:
-  type: books                        # new books of a search, by mail; see .env.example
-  queries: ["subject:astronomy"]
-  schedule: {daily_at: "07:00"}
-""",
+    starter_job="new-books:\n  type: books                        # emails new books of a search; "
+    'see .env.example\n  queries: ["subject:astronomy"]\n  schedule: {daily_at: '
+    '"07:00"}\n',
 )

@@ -4,7 +4,7 @@ from tsuzuki.wiring.collector import Collector
 
 COLLECTOR = Collector(
     name="books",
-    summary="Collect books, look at them, and mail what is new.",
+    summary="Collect books, list them, and email new ones.",
     kind="tsuzuki.collectors.books.options:KIND",
     component="tsuzuki.collectors.books.tables:COMPONENT",
     handler="tsuzuki.collectors.books.collect:collect",

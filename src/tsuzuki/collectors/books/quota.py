@@ -1,7 +1,7 @@
-"""The daily quota of the source: so many calls on each day of a zone, shared by every job and process.
+"""The source's daily quota: a number of calls per day of a time zone, shared by all jobs and processes.
 
-A call is counted before it is sent, in a transaction that is committed by then. So after any crash
-no more calls leave than the limit allows; at worst two were counted that never left.
+A call is counted in a transaction that is committed before the call is made. So even after a crash, no more calls
+are made than the limit allows; at worst, two counted calls were never made.
 """
 
 from collections import Counter, deque

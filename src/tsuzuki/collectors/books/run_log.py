@@ -1,5 +1,5 @@
-"""What a collection writes to the log of its run, in the words its operators look for. Warnings go to the log of the
-process too: someone who runs it from cron reads no other.
+"""The messages a collection writes to the log of its run, in the words operators search for. Warnings are also
+written to the log of the process, which may be the only one that users of cron read.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class CollectLog:
         )
         unreadable = page.returned - len(page.books)
         if unreadable:
-            self._warn(f"{unreadable} of them have no usable id and were left out")
+            self._warn(f"{unreadable} of them have no usable ID and were skipped")
 
     def stop(
         self,
@@ -64,16 +64,16 @@ class CollectLog:
 
     def reshaped(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         self._warn(
-            f"The list is another one now ({_said(before)} -> {_said(after)}): "
-            f"starting at 0 (query_set_hash={self._hash}...)"
+            f"The list has changed ({_said(before)} -> {_said(after)}): starting at 0 "
+            f"(query_set_hash={self._hash}...)"
         )
 
     def reopened(self, exhausted_for_seconds: float) -> None:
         days = exhausted_for_seconds / 86_400
-        self._say(f"Exhausted {days:.1f} days ago: looking again from startIndex=0")
+        self._say(f"Exhausted {days:.1f} days ago: checking again from startIndex=0")
 
     def asking_again(self, failure: TsuzukiError, pause_seconds: float) -> None:
-        self._say(f"{failure.message}. Asking again in {pause_seconds:.0f} s")
+        self._say(f"{failure.message}. Retrying in {pause_seconds:.0f} s")
 
     def _say(self, words: str) -> None:
         self._run.log(f"[google-books][{self._run.job_name}] {words}")

@@ -338,7 +338,7 @@ class SearchCollection:
         if not cursors.is_held_by(connection, job, self._hash, run_id=self._run.id):
             raise Conflict(
                 f"the cursor of {job} was reset while this run was collecting",
-                hint="Nothing more was stored. The next run begins at the start.",
+                hint="Nothing more was stored. The next run starts from the beginning.",
                 code="cursor_reset",
             )
 

@@ -1,4 +1,4 @@
-"""The use-cases of books: search, cursors, quota, and mails with what a person decides about them."""
+"""Use cases of books: search, cursors, quota, and emails including their resolution."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -116,7 +116,7 @@ class Books:
         spec = self._context.jobs.get(job_name).spec
         if spec.handler != HANDLER:
             raise NotFound(
-                f"{job_name!r} is no books job: its type is {spec.handler}",
+                f"{job_name!r} is not a books job: its type is {spec.handler}",
                 hint=f"Run it with: tsuzuki job run {job_name}",
                 code="not_a_books_job",
             )
@@ -193,7 +193,7 @@ class Books:
         """Reads books, unless the filter makes no sense."""
         if wanted.undelivered and wanted.job_name is None:
             raise UsageError(
-                "whether a book was mailed depends on the job", hint="Name one with --job."
+                "whether a book was emailed depends on the job", hint="Name a job with --job."
             )
         with self._database.read() as connection:
             if wanted.job_name is not None:
@@ -293,8 +293,8 @@ class Books:
                 connection, mail_id, before=mail.state, after=after, now=now
             ):
                 raise Conflict(
-                    f"mail {mail_id} is {mail.state}: there is nothing to decide about it",
-                    hint=f"This is for mails that are {' or '.join(allowed)}.",
+                    f"email {mail_id} is {mail.state}, so there is nothing to resolve",
+                    hint=f"Only emails in these states can be resolved: {' or '.join(allowed)}.",
                     code="mail_settled",
                 )
             audit.record(
@@ -336,7 +336,7 @@ def _mail(connection: Connection, mail_id: int) -> Mail:
     mail = outbox.get(connection, mail_id)
     if mail is None:
         raise NotFound(
-            f"there is no mail {mail_id}", hint="See: tsuzuki books mail", code="mail_unknown"
+            f"there is no email {mail_id}", hint="See: tsuzuki books mail", code="mail_unknown"
         )
     return mail
 

@@ -125,7 +125,7 @@ class GoogleBooksSource:
         if reasons & _KEY_REASONS:
             return SourceRefused(
                 f"{SERVICE} does not accept the API key{self._client.quoted(said)}",
-                hint="Check TSUZUKI_BOOKS_API_KEY, and that the Books API is enabled for it.",
+                hint="Check TSUZUKI_BOOKS_API_KEY, and that the Books API is enabled for this key.",
                 code="api_key",
             )
         if answer.status == 200:
@@ -141,7 +141,7 @@ class GoogleBooksSource:
             _reasons(error) & _DAY_REASONS and not _names(error, _SHORT_NAMES)
         ):
             return OutOfQuota(
-                f"{SERVICE} says that today's allowance is used up{self._client.quoted(said)}",
+                f"{SERVICE} reports that today's quota is used up{self._client.quoted(said)}",
                 until=day_ends_at,
             )
         failure = self._client.failure_of(answer, said)

@@ -84,7 +84,7 @@ class _Asking:
         try:
             for start_index in wanted.chosen(calls_max, day=day):
                 if (page := self._page(wanted, start_index)) is None:
-                    return comparison.result(note=_note(asked, wanted, "no call of today is left"))
+                    return comparison.result(note=_note(asked, wanted, "today's quota is used up"))
                 asked += 1
                 self._compare(wanted, start_index, page, comparison)
         except RateLimitedUntil as limit:
@@ -125,7 +125,7 @@ class _Asking:
         for offset, book in page.books:
             if book.volume_id not in found:
                 name = f"volume {book.volume_id} ({book.title}), number {start_index + offset + 1}"
-                comparison.add(FaultKind.MISSING, f"{name} of the list, was not collected")
+                comparison.add(FaultKind.MISSING, f"{name} of the list was not collected")
         comparison.compared += len(page.books)
         self._context.advance(len(page.books))
 
@@ -144,7 +144,7 @@ def _verified_ledger(context: VerifyContext) -> Verified:
             page = ledger.page_of_books(connection, after=after)
         for book, content_hash in page:
             if book.content_hash() != content_hash:
-                name = f"volume {book.volume_id} ({book.title}) is not what was collected"
+                name = f"volume {book.volume_id} ({book.title}) differs from the collected data"
                 comparison.add(FaultKind.CHANGED, name)
         comparison.compared += len(page)
         context.advance(len(page))
@@ -153,8 +153,8 @@ def _verified_ledger(context: VerifyContext) -> Verified:
         after = page[-1][0].volume_id
     for find, lost in (
         (ledger.finds_without_book, "volume {1}, found by job {0}, is not stored"),
-        (ledger.deliveries_without_book, "volume {1}, mailed by job {0}, is not stored"),
-        (ledger.deliveries_without_mail, "the mail of job {0} with volume {1} is not stored"),
+        (ledger.deliveries_without_book, "volume {1}, emailed by job {0}, is not stored"),
+        (ledger.deliveries_without_mail, "the email of job {0} with volume {1} is not stored"),
     ):
         for pair in _every(context, find):
             comparison.add(FaultKind.MISSING, lost.format(*pair))

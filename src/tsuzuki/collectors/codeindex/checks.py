@@ -1,4 +1,4 @@
-"""Checks of the code index: its libraries, and the trees that jobs name."""
+"""Checks of the code index: its libraries, and the trees named by jobs."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -17,7 +17,7 @@ def checks(context: CheckContext) -> Iterator[Check]:
     if missing:
         yield fault(
             "codeindex: libraries",
-            f"{', '.join(missing)} cannot be imported",
+            f"cannot import {', '.join(missing)}",
             "Install them with: pip install 'tsuzuki[codeindex]'",
         )
     for job in context.jobs:
@@ -28,4 +28,4 @@ def checks(context: CheckContext) -> Iterator[Check]:
                 yield ok(what, str(folder))
             else:
                 hint = f"Change `roots` of {job.name}: tsuzuki job update {job.name} --set roots='[FOLDER]'"
-                yield fault(what, f"there is no folder {folder}", hint)
+                yield fault(what, f"folder {folder} does not exist", hint)

@@ -1,5 +1,6 @@
-"""The handler of a codeindex job: build the index of each root. What is wrong with one does not keep the others
-from being built; the run fails in the end."""
+"""The handler of a codeindex job: build the index of each root. A failing root does not stop the others; the run
+fails at the end.
+"""
 
 from typing import Any
 
@@ -49,7 +50,7 @@ def _build(
         return {"job": None, "error": problem.message}
     for note in started.notes:
         run.log(note)
-    run.log(f"{root}: {started.id}" + ("" if started.is_new else ", which was running already"))
+    run.log(f"{root}: {started.id}" + ("" if started.is_new else ", which was already running"))
     try:
         while (job := builds.job(root, started.id)) and job.status is BuildStatus.RUNNING:
             run.progress(job.progress.processed, job.progress.total or None)

@@ -69,11 +69,14 @@ class IndexFile:
             return cls._opened(path, root, ())
         except NewerIndex:
             beside = path.with_suffix(f".v{SCHEMA_VERSION}{SUFFIX}")
-            note = f"{path} is from a newer version of Tsuzuki and was left alone; {beside.name} is used instead"
+            note = (
+                f"{path} is from a newer version of Tsuzuki and was not changed; {beside.name} is "
+                "used instead"
+            )
             return cls._opened(beside, root, (note,))
         except IndexCorrupt:
             moved = set_aside(path, clock or SystemClock())
-            note = f"the index was corrupt; it is kept as {moved} and a new one is built"
+            note = f"the index was corrupt; it was kept as {moved}, and a new one is built"
             return cls._opened(path, root, (note,))
 
     @classmethod
@@ -141,7 +144,7 @@ class IndexFile:
 
     def _require(self, may_write: Callable[[sqlite3.Connection], bool]) -> None:
         if not may_write(self.connection):
-            raise Fenced(f"another process writes {self.path} now")
+            raise Fenced(f"another process now writes {self.path}")
 
 
 def set_aside(path: Path, clock: Clock) -> Path:
@@ -170,13 +173,14 @@ def understood(path: Path) -> Iterator[None]:
         raise IndexCorrupt(f"{path} is corrupt: {problem}", hint=_REBUILD) from None
 
 
-_REBUILD = "Build it anew with: tsuzuki index build"
+_REBUILD = "Rebuild it with: tsuzuki index build"
 
 
 def _unwritable(path: Path, why: str) -> FileUnusable:
     return FileUnusable(
-        f"the index {path} cannot be used: {why}",
-        hint=f"Free space or change its rights, or put indexes elsewhere with {FOLDER_VARIABLE}.",
+        f"cannot use the index {path}: {why}",
+        hint="Free some disk space or change the file's permissions, or keep indexes elsewhere "
+        f"with {FOLDER_VARIABLE}.",
         code="index_unwritable",
     )
 

@@ -1,4 +1,4 @@
-"""What a job of the code index may say."""
+"""The options of a code index job."""
 
 from typing import Annotated
 
@@ -25,14 +25,14 @@ KIND = JobKind(
     options_model=CodeIndexOptions,
     questions=(
         JobQuestion(
-            key=("roots",), text="Folder of the source code (several with commas)", is_list=True
+            key=("roots",),
+            text="Folder of the source code (separate several with commas)",
+            is_list=True,
         ),
     ),
     usual_schedule="every 10m",
-    starter_job="""\
-code:
-  type: codeindex                    # keep an index of source code fresh: tsuzuki index --help
-  roots: [src]
-  schedule: {every: 5m}
-""",
+    starter_job="code:\n"
+    "  type: codeindex                    # an index of source code: tsuzuki index --help\n"
+    "  roots: [src]\n"
+    "  schedule: {every: 5m}\n",
 )

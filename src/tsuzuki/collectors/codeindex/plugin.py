@@ -5,7 +5,7 @@ from tsuzuki.wiring.collector import Collector
 
 COLLECTOR = Collector(
     name="codeindex",
-    summary="Index the source code of a tree, and ask what is in it.",
+    summary="Index the source code of a tree and search it.",
     kind="tsuzuki.collectors.codeindex.options:KIND",
     handler="tsuzuki.collectors.codeindex.collect:collect",
     service="tsuzuki.collectors.codeindex.service.job_trees:JobTrees",

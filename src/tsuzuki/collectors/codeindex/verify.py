@@ -49,7 +49,10 @@ def _verified(context: VerifyContext, root: Path, comparison: Comparison) -> Ver
     with index, index.reading():
         _compare_indexed(context, root, index, comparison)
         if meta.unlisted_folders(index.connection):
-            note = "git does not list all files of the tree; files that are not indexed are not looked for"
+            note = (
+                "git does not list all files of the tree, so files missing from the index are not "
+                "detected"
+            )
             return comparison.result(note=note)
         _compare_present(context, root, index, comparison)
     return comparison.result()
@@ -57,7 +60,7 @@ def _verified(context: VerifyContext, root: Path, comparison: Comparison) -> Ver
 
 _NOT_READY = {
     "missing": "not indexed yet",
-    "building": "a build is in progress; verify again when it has ended",
+    "building": "a build is in progress; verify again after it ends",
     "incomplete": "no build has been completed",
 }
 
@@ -79,12 +82,12 @@ def _fault_of(root: Path, file: KnownFile) -> tuple[FaultKind, str] | None:
     hashed = hash_file(os.fspath(root), file.path, LIMITS)
     if hashed is not None:
         is_same = hashed.hash == file.hash
-        return None if is_same else (FaultKind.CHANGED, f"{file.path} is indexed as it was before")
+        return None if is_same else (FaultKind.CHANGED, f"the index of {file.path} is outdated")
     if file.outcome is FileOutcome.UNREADABLE:
         return None
     if not os.path.lexists(root / file.path):
-        return FaultKind.UNKNOWN, f"{file.path} is indexed, and not in the tree"
-    return FaultKind.CHANGED, f"{file.path} is indexed, and cannot be read"
+        return FaultKind.UNKNOWN, f"{file.path} is indexed but not in the tree"
+    return FaultKind.CHANGED, f"{file.path} is indexed but cannot be read"
 
 
 def _compare_present(

@@ -1,6 +1,6 @@
-"""Attempts at a branch: what may pass is tried again, and what does not is that branch's result.
+"""Attempts at a branch: transient failures are retried; a permanent failure is the result of that branch.
 
-One branch's failure never stops the others. What stops the run itself is raised.
+One branch's failure never stops the others. Exceptions that stop the run itself are raised.
 """
 
 from collections.abc import Callable, Sequence

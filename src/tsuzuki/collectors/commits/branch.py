@@ -1,8 +1,8 @@
-"""Continuing one branch: from the head it is stored up to, to the head of today.
+"""Collect one branch: from the head up to which it is stored, to the current head.
 
-Both ends of a range are fixed before its first page; each page is one transaction of the run with the
-mark of the next; the head moves with the last page, if no commit names a parent that is missing (`closure`). So a
-crash at any point costs at most a page, and nothing that was stored is asked for again.
+Both ends of a range are fixed before its first page; each page is one transaction of the run together with the mark
+of the next; the head moves with the last page, unless a commit names a parent that is missing (`closure`). So a
+crash at any point costs at most one page, and nothing that was stored is requested again.
 """
 
 from collections.abc import Collection, Generator, Iterator
@@ -103,8 +103,8 @@ class BranchCollection:
                 return stored, state.mark
             self._note(
                 NoteKind.HISTORY_REPLACED,
-                f"the range {(stored.old or 'the beginning')[:12]}..{stored.new[:12]} can no longer be "
-                "walked and was started anew; what was collected before is kept",
+                f"the range {(stored.old or 'the beginning')[:12]}..{stored.new[:12]} can no "
+                "longer be read and was restarted; what was collected before is kept",
             )
         wanted = self._new_range(source, state, head)
         with self._context.run.transaction() as connection:
@@ -124,8 +124,7 @@ class BranchCollection:
             if since is not None:
                 self._note(
                     NoteKind.HEAD_UNKNOWN,
-                    "commits were stored without the head they belong to: collected again with an "
-                    "overlap",
+                    "commits were stored without their branch head: collected again with an overlap",
                 )
             return Range(old=None, new=head, since=since)
         match source.lineage(state.head, head):
@@ -134,8 +133,8 @@ class BranchCollection:
             case Lineage.REWRITTEN:
                 self._note(
                     NoteKind.FORCE_PUSH,
-                    f"the branch was pushed by force: {state.head[:12]} is no longer on it; "
-                    "what was collected before is kept",
+                    f"the branch was force-pushed: {state.head[:12]} is no longer on it; what was "
+                    "collected before is kept",
                 )
                 return Range(old=state.head, new=head)
             case Lineage.RESET:
@@ -306,15 +305,16 @@ class BranchCollection:
             self._default_moved_to = default
             self._note(
                 NoteKind.DEFAULT_MOVED,
-                f"the project now starts at {default}, which is a target from the next collection on",
+                f"the project's default branch is now {default}, which is a target from the next "
+                "collection on",
             )
 
     def _note_absent(self, shas: Collection[str]) -> None:
         if shas:
             self._note(
                 NoteKind.PARENTS_ABSENT,
-                "the history is cut off: parents that the source does not have: "
-                f"{len(shas)} ({first_of(shas)})",
+                f"the history is incomplete: {len(shas)} parents are missing at the source "
+                f"({first_of(shas)})",
             )
 
     def _note(self, kind: NoteKind, sentence: str) -> None:
@@ -347,8 +347,8 @@ class BranchCollection:
         else:
             default = source.default_branch()
             raise SourceRefused(
-                f"there is no branch {branch!r}",
-                hint=f"The project starts at {default!r}." if default else None,
+                f"no branch {branch!r}",
+                hint=f"The project's default branch is {default!r}." if default else None,
                 code="branch_unknown",
             )
         self._settle(is_followed=state.has_commits)

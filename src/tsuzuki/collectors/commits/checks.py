@@ -1,4 +1,4 @@
-"""Checks of the collection of commits: the git program, and whether the GitLab lets us in."""
+"""Checks of the commits collector: the git program, and access to GitLab."""
 
 import shutil
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def checks(context: CheckContext) -> Iterator[Check]:
     yield (
         ok("commits: git", program)
         if program
-        else fault("commits: git", "there is no git program on the PATH", "Install git.")
+        else fault("commits: git", "git is not on the PATH", "Install git.")
     )
     if section.gitlab.token:
         yield checked(f"commits: {section.gitlab.url}", lambda: _signed_in(context, section))
@@ -42,4 +42,4 @@ def _signed_in(context: CheckContext, section: CommitsSection) -> str:
     with closing(client):
         reply = client.get("/user")
     name = reply.body.get("username") if isinstance(reply.body, dict) else None
-    return f"the token is that of {name}" if name else "the token is accepted"
+    return f"the token belongs to {name}" if name else "the token is accepted"

@@ -135,9 +135,9 @@ def first_of(shas: Collection[str]) -> str:
 
 def _missing(shas: Collection[str]) -> SourceUnavailable:
     return SourceUnavailable(
-        f"commits missing: at least {len(shas)} ({first_of(shas)}); the source left them out of its pages "
-        "and did not send them when asked again",
-        hint="What was sent is stored; the next collection asks for the rest.",
+        f"at least {len(shas)} commits are missing ({first_of(shas)}): the source left "
+        "them out of its pages and did not send them when asked again",
+        hint="Received commits are stored; the next collection requests the rest.",
         code="commits_missing",
     )
 
@@ -150,8 +150,9 @@ def left_out(shas: Collection[str]) -> SourceRefused:
 
 def _absent(shas: Collection[str]) -> SourceRefused:
     return SourceRefused(
-        f"commits missing: at least {len(shas)} ({first_of(shas)}); others name them as parents, but the "
-        "source does not have them",
-        hint="Collect again: if they are still missing, the history is taken to begin after them.",
+        f"at least {len(shas)} commits are missing ({first_of(shas)}): others name them as "
+        "parents, but the source does not have them",
+        hint="Collect again: if they are still missing, the history is assumed to begin after "
+        "them.",
         code="commits_absent",
     )

@@ -1,7 +1,7 @@
-"""A collection as the engine runs it: start or take over, work on what is pending, complete.
+"""Execute a collection in the engine: start it or take it over, process pending targets, complete it.
 
-One row says that it is running and which run of the engine works on it, whether the handler started it or a
-person's command. A run that finds it left by a crash continues with its pending targets.
+One row says that a collection is running and which run executes it, whether the handler or a command started it. A
+run that finds a collection left by a crash continues with its pending targets.
 """
 
 import os
@@ -76,7 +76,7 @@ def _start_or_take_over(collector_context: CollectorContext, run: RunContext) ->
             return _start(collector_context, run, connection)
         is_over = found != ledger.running(connection)
         if is_over or has_unfinished_run(connection, found, but=run.id):
-            run.log(f"the collection {found} {'has ended' if is_over else 'is running already'}")
+            run.log(f"collection {found} {'has ended' if is_over else 'is already running'}")
             return None
         ledger.set_owner(connection, found, job_run_id=run.id)
         return found

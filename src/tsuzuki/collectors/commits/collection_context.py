@@ -1,4 +1,4 @@
-"""What the branches of one collection share."""
+"""The context shared by the branches of one collection."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,5 +34,5 @@ class CollectionContext:
         """Raise `Fenced` if the collection was cancelled or is another run's."""
         if not ledger.is_held_by(connection, self.collection_id, job_run_id=self.run.id):
             raise Fenced(
-                f"the collection {self.collection_id} is no longer ours; nothing was written"
+                f"this run no longer owns collection {self.collection_id}; nothing was written"
             )

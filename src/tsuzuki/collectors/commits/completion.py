@@ -54,7 +54,7 @@ class BranchCompletion:
         while (wanted := self._next_range(source, head)) is not None:
             mark = self._mark_of(wanted)
             self._log(
-                f"reading parents and paths of commits stored before, up to {wanted.new[:12]}"
+                f"reading parents and paths of commits stored earlier, up to {wanted.new[:12]}"
             )
             pages = cast("Generator[CommitPage, None, None]", source.pages(wanted, mark=mark))
             try:
@@ -108,7 +108,7 @@ class BranchCompletion:
         if lacking:
             raise left_out(lacking)
         if page.is_last:
-            self._log(f"parents and paths of {self._commits} commits are read")
+            self._log(f"parents and paths of {self._commits} commits read")
         self._page_stored()
 
     def _move(self, connection: Connection, page: CommitPage, wanted: Range) -> set[str]:

@@ -31,12 +31,10 @@ commits:
     url: http://127.0.0.1:{gitlab}
     token: ${{SANDBOX_GITLAB_TOKEN:-sandbox-token}}
 """
-JOB = """\
-  commits:
-    description: Continue the commits of every project
-    type: commits
-    schedule: {{every: 5m}}
-"""
+JOB = (
+    "  commits:\n    description: Collect new commits of every project\n    type: "
+    "commits\n    schedule: {{every: 5m}}\n"
+)
 
 
 def _prepare(context: DemoContext) -> None:

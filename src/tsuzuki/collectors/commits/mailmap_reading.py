@@ -25,5 +25,5 @@ def new_mailmap(
     except RateLimited:
         raise
     except SourceFailed as problem:
-        context.run.log(f"the mailmap of {project.path} could not be read: {problem}")
+        context.run.log(f"cannot read the mailmap of {project.path}: {problem}")
         return None

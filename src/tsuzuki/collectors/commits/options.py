@@ -1,4 +1,4 @@
-"""What an installation says about the collection of commits, and what one job of it may say."""
+"""The section of the commits collector, and the options of its jobs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -78,7 +78,7 @@ KIND = JobKind(
     questions=(
         JobQuestion(
             key=("projects",),
-            text="Which projects (with commas; empty: every branch that is followed)",
+            text="Projects (separate with commas; leave empty for all followed branches)",
             is_list=True,
             required=False,
         ),
@@ -89,9 +89,7 @@ KIND = JobKind(
 #TSUZUKI_COMMITS_GITLAB_URL=https://gitlab.example.com
 #TSUZUKI_COMMITS_GITLAB_TOKEN=
 """,
-    starter_job="""\
-commits:
-  type: commits                      # every followed branch: tsuzuki commits --help
-  schedule: {every: 1h}
-""",
+    starter_job="commits:\n"
+    "  type: commits                      # followed branches: tsuzuki commits --help\n"
+    "  schedule: {every: 1h}\n",
 )

@@ -4,7 +4,7 @@ from tsuzuki.wiring.collector import Collector
 
 COLLECTOR = Collector(
     name="commits",
-    summary="Continue the collection of every project and branch, and see what it brought.",
+    summary="Collect commits from git and GitLab, and analyze them.",
     kind="tsuzuki.collectors.commits.options:KIND",
     component="tsuzuki.collectors.commits.tables:COMPONENT",
     handler="tsuzuki.collectors.commits.collect:collect",

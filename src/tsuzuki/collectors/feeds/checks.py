@@ -51,8 +51,8 @@ def _checked_model(context: CheckContext, section: FeedsSection, name: str) -> C
             settings = ModelSettings(provider=Provider.EXTRACTIVE)
         if settings is None:
             raise ConfigurationError(
-                f"there is no model {name!r} in the section `feeds`",
-                hint="Add it under `models:` there.",
+                f"model {name!r} is missing in the section `feeds`",
+                hint="Add it under `models:`.",
                 code="no_model",
             )
         with closing(build_model(settings, name=name, clock=context.database.clock)) as model:

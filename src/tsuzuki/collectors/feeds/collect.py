@@ -204,7 +204,7 @@ def _item_limit(run: RunContext, default: int) -> int:
     value = run.arguments.get("items", default)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise UsageError(
-            f"the argument 'items' of a feeds job is a whole number, not {value!r}",
+            f"the argument 'items' of a feeds job must be a whole number, not {value!r}",
             code="arguments",
         )
     return value
@@ -214,7 +214,7 @@ def _wants(run: RunContext, name: str) -> bool:
     value = run.arguments.get(name, True)
     if not isinstance(value, bool):
         raise UsageError(
-            f"the argument {name!r} of a feeds job is true or false, not {value!r}",
+            f"the argument {name!r} of a feeds job must be true or false, not {value!r}",
             code="arguments",
         )
     return value

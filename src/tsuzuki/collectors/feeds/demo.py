@@ -7,35 +7,21 @@ from tsuzuki.collectors.feeds.sandbox.feed_site.demo_news import make_news, publ
 from tsuzuki.collectors.feeds.sandbox.mastodon import mastodon
 from tsuzuki.sandbox.server import StandIn
 
-SECTION = """\
-feeds:
-  private_hosts: [127.0.0.1]
-  models:
-    default: {{provider: extractive}}   # no model: the first sentences are the summary
-  accounts:
-    default:
-      type: mastodon
-      base_url: http://127.0.0.1:{mastodon}
-      access_token: ${{SANDBOX_MASTODON_TOKEN:-sandbox-token}}
-"""
-JOB = """\
-  news-bot:
-    description: Post each new article once
-    type: feeds
-    schedule: {{every: 1m}}
-    feeds:
-      town:
-        url: http://127.0.0.1:{feeds}/en/feed.xml
-        backfill: all
-        fetch_every: 30s
-        caps: {{per_run: 10, per_hour: 100, per_day: 1000}}
-      ministry:
-        url: http://127.0.0.1:{feeds}/news.rdf
-        language: ja
-        backfill: 3
-        silent_after: 30d
-        hold: true              # each post waits for a person: the page Feeds, or tsuzuki feeds approve
-"""
+SECTION = (
+    "feeds:\n  private_hosts: [127.0.0.1]\n  models:\n    default: {{provider: "
+    "extractive}}   # no model: uses the first sentences as the summary\n  accounts:\n "
+    "   default:\n      type: mastodon\n      base_url: http://127.0.0.1:{mastodon}\n  "
+    "    access_token: ${{SANDBOX_MASTODON_TOKEN:-sandbox-token}}\n"
+)
+JOB = (
+    "  news-bot:\n    description: Post each new article once\n    type: feeds\n    "
+    "schedule: {{every: 1m}}\n    feeds:\n      town:\n        url: "
+    "http://127.0.0.1:{feeds}/en/feed.xml\n        backfill: all\n        fetch_every: "
+    "30s\n        caps: {{per_run: 10, per_hour: 100, per_day: 1000}}\n      "
+    "ministry:\n        url: http://127.0.0.1:{feeds}/news.rdf\n        language: ja\n "
+    "       backfill: 3\n        silent_after: 30d\n        hold: true              # "
+    "each post waits for approval: on the page Feeds, or with tsuzuki feeds approve\n"
+)
 ADD_ARTICLE = (
     """curl -d '{{"feed": "/en/feed.xml", "title": "My news", "text": "It rained. It stopped."}}'"""
     " http://127.0.0.1:{feeds}/_sandbox/articles"
@@ -62,6 +48,6 @@ DEMO = DemoPart(
     job=JOB,
     servers=_servers,
     run_at_start=("news-bot",),
-    look_at={"/feeds": "what was posted, and what waits for your approval"},
-    commands={ADD_ARTICLE: "posted within a minute"},
+    look_at={"/feeds": "sent posts, and posts waiting for your approval"},
+    commands={ADD_ARTICLE: "an article that is posted within a minute"},
 )

@@ -72,8 +72,8 @@ def _web_address(text: str) -> str:
         raise ValueError("not a web address")
     if parts.username or parts.password:
         raise InvalidValue(
-            "a password is written out in this address",
-            hint="Put it into a header: `requests:` of the section `feeds`, as ${NAME}.",
+            "this address contains a password",
+            hint="Send it in a header instead: `requests:` in the section `feeds`, as ${NAME}.",
             code="secret_in_file",
         )
     return text
@@ -84,7 +84,7 @@ def _pattern(text: str) -> str:
         re.compile(text)
     except re.error as problem:
         raise InvalidValue(
-            f"{text!r} is not a regular expression: {problem}",
+            f"invalid regular expression {text!r}: {problem}",
             hint="Write a word, or a pattern such as ^Notice.*(2026|2027)",
         ) from None
     return text
@@ -95,9 +95,11 @@ def _template(text: str) -> str:
     unknown = sorted(written - PLACEHOLDERS)
     if unknown or "url" not in written:
         raise InvalidValue(
-            f"`template` has no {{{unknown[0]}}}" if unknown else "`template` has no {url}",
-            hint="It may have {title}, {summary}, {url}, {feed} and {author}, and needs {url}: "
-            "a post is known again by its link.",
+            f"unknown placeholder {{{unknown[0]}}} in `template`"
+            if unknown
+            else "`template` requires {url}",
+            hint="Allowed are {title}, {summary}, {url}, {feed} and {author}. {url} is required "
+            "because posts are recognized by their link.",
         )
     return text
 
@@ -352,20 +354,13 @@ KIND = JobKind(
     section_model=FeedsSection,
     questions=(
         JobQuestion(
-            key=("feeds", JOB_NAME, "url"), text="Address of the feed, with http:// or https://"
+            key=("feeds", JOB_NAME, "url"), text="Address of the feed (http:// or https://)"
         ),
     ),
     usual_schedule="every 15m",
-    starter_variables="""\
-. These two are names of your choice: tsuzuki.yaml has them as ${GEMINI_API_KEY} and ${MASTODON_TOKEN}.
-#GEMINI_API_KEY=
-#MASTODON_TOKEN=
-""",
-    starter_job="""\
-news:
-  type: feeds                        # what is new in feeds, each article once
-  schedule: {every: 15m}
-  feeds:
-    town: {url: "https://example.org/feed.xml"}
-""",
+    starter_variables=". You can choose these two names: tsuzuki.yaml refers to them as "
+    "${GEMINI_API_KEY} and ${MASTODON_TOKEN}.\n#GEMINI_API_KEY=\n#MASTODON_TOKEN=\n",
+    starter_job="news:\n  type: feeds                        # posts each new article once\n  "
+    "schedule: {every: 15m}\n  feeds:\n    town: {url: "
+    '"https://example.org/feed.xml"}\n',
 )

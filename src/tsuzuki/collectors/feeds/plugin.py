@@ -4,7 +4,7 @@ from tsuzuki.wiring.collector import Collector
 
 COLLECTOR = Collector(
     name="feeds",
-    summary="Follow feeds; screen, summarise and post what is new, each article once.",
+    summary="Follow feeds; screen, summarize and post each new article once.",
     kind="tsuzuki.collectors.feeds.options:KIND",
     component="tsuzuki.collectors.feeds.tables:COMPONENT",
     handler="tsuzuki.collectors.feeds.collect:collect",

@@ -118,7 +118,7 @@ class _AccountComparison(Comparison):
         elif not article.has_remote_id and article.url not in self._found_by_link:
             self._found_by_link.add(article.url)
         elif article.remote_id != post.remote_id:  # else it was posted meanwhile
-            name = f"post {post.remote_id} on the account ({article.url}) is a second one"
+            name = f"post {post.remote_id} on the account ({article.url}) is a duplicate"
             self.add(FaultKind.REPEATED, name)
 
     def _note(self, since: datetime, *, is_cut: bool) -> str | None:

@@ -28,8 +28,8 @@ def expand(
             return found or default
         if found is None:
             raise ConfigurationError(
-                f"the environment variable {name} is not set",
-                hint=f"Set it, or write ${{{name}:-…}} with a default.",
+                f"environment variable {name} is not set",
+                hint=f"Set it, or give a default: ${{{name}:-…}}",
                 place=place,
                 code="variable_missing",
             )
@@ -87,7 +87,7 @@ def _substitute(text: str, value: Callable[[str, str | None], str], place: FileP
         body = _BODY.fullmatch(reference["body"])
         if body is None or not reference["closed"]:
             raise ConfigurationError(
-                f"`{reference[0]}` is not a variable",
+                f"`{reference[0]}` is not a valid variable reference",
                 hint="Write ${NAME} or ${NAME:-default}; write $$ for a dollar sign.",
                 place=place,
                 code="variable_syntax",

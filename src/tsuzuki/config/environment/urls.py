@@ -51,7 +51,8 @@ def check_direct_url(given: ConfiguredValue) -> str:
     raise _url_error(
         given,
         f"must be the URL of a PostgreSQL database, not {mask_secrets(given.text)!r}",
-        hint="It leads past a connection pooler to the server itself. Leave it out if there is no pooler.",
+        hint="It must bypass the connection pooler and lead to the server itself. Leave it out "
+        "if there is no pooler.",
         code="database_url",
     )
 
@@ -63,8 +64,8 @@ def check_redis_url(given: ConfiguredValue) -> str:
         return given.text
     raise _url_error(
         given,
-        f"must be the URL of a Redis, not {mask_secrets(given.text)!r}",
-        hint="Write redis://host:6379/0, or rediss:// for TLS, or unix:///path/to/socket.",
+        f"must be a Redis URL, not {mask_secrets(given.text)!r}",
+        hint="Write redis://host:6379/0, rediss:// for TLS, or unix:///path/to/socket.",
         code="redis_url",
     )
 
@@ -76,8 +77,8 @@ def _normalise_sqlite_url(rest: str, given: ConfiguredValue, workspace: Path) ->
         raise _url_error(
             given,
             "must name a database file after `sqlite:///`",
-            hint="Three slashes and a path: sqlite:///tsuzuki.db is relative to the workspace, "
-            "sqlite:////var/lib/tsuzuki.db is absolute.",
+            hint="Write three slashes and a path: sqlite:///tsuzuki.db is relative to the "
+            "workspace, sqlite:////var/lib/tsuzuki.db is absolute.",
             code="database_url",
         )
     return f"sqlite:///{workspace / path}{question}{query}"

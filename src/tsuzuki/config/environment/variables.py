@@ -66,8 +66,8 @@ def _read_secret(path: str, variable: str, *, cwd: Path) -> str:
 
 def _secret_error(path: str, variable: str, what: str) -> ConfigurationError:
     return ConfigurationError(
-        f"the file that {variable} names {what}",
-        hint="Name a text file that holds the value and nothing else.",
+        f"the file named by {variable} {what}",
+        hint="Name a text file that contains only the value.",
         place=FilePlace(file=path),
         code="variable_file",
     )

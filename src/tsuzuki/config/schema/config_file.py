@@ -36,7 +36,7 @@ _JOBS_MAX = 25_000
 class FileKeys(StrictModel):
     """The top-level keys, without webhooks and the sections of kinds of job."""
 
-    version: Annotated[StrictInt, Field(ge=1, le=1), Expects("1, the only version there is")] = 1
+    version: Annotated[StrictInt, Field(ge=1, le=1), Expects("1, the only version")] = 1
     """The version of the file."""
     database_url: Location | None = None
     """The database. Without it: `sqlite:///tsuzuki.db` in the workspace."""

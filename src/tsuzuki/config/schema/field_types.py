@@ -133,16 +133,16 @@ def _split_command(value: object) -> object:
         raw_words = shlex.split(value, posix=False)
     except ValueError:
         raise InvalidValue(
-            "`command` has a quote that is never closed",
+            "`command` has an unclosed quote",
             hint="Close it, or write the command as a list of words.",
         ) from None
     # Raw words keep their quotes: a quoted '|' is an ordinary argument.
     operator = next((word for word in raw_words if word in _SHELL_OPERATORS), None)
     if operator is not None:
         raise InvalidValue(
-            f"`command` is not run by a shell, so `{operator}` would be an argument",
-            hint='Call a shell yourself: command: [sh, -c, "…"]. '
-            "To really pass it, write the command as a list of words.",
+            f"`command` does not run in a shell, so `{operator}` would be an argument",
+            hint='Call a shell yourself: command: [sh, -c, "…"]. If you mean it as an argument, '
+            "write the command as a list of words.",
         )
     return words
 
@@ -157,10 +157,10 @@ def _scalar_to_text(value: object) -> object:
 def _refuse_password(text: str) -> None:
     if holds_password(literal_part(text)):
         raise ConfigurationError(
-            "a password is written out in this URL",
-            hint="Keep secrets out of the file: write ${NAME} in its place and set that "
-            "environment variable, or set TSUZUKI_DATABASE_URL_FILE or TSUZUKI_REDIS_URL_FILE "
-            "to the path of a file that holds the whole URL.",
+            "this URL contains a password",
+            hint="Keep secrets out of the file: write ${NAME} instead and set that environment "
+            "variable, or set TSUZUKI_DATABASE_URL_FILE or TSUZUKI_REDIS_URL_FILE to the path "
+            "of a file that contains the whole URL.",
             code="secret_in_file",
         )
 
@@ -175,8 +175,8 @@ def _check_variable_names(environment: dict[str, str]) -> dict[str, str]:
     for name in environment:
         if "=" in name or "\0" in name:
             raise InvalidValue(
-                f"{name!r} cannot be the name of a variable",
-                hint="Names of variables hold no '='.",
+                f"invalid variable name {name!r}",
+                hint="A variable name cannot contain '='.",
                 path=(name,),
                 at_key=True,
             )

@@ -102,13 +102,14 @@ class _PythonOptions(StrictModel):
         is_process = self.isolation is Isolation.PROCESS
         if is_process and self.function.startswith(f"{MAIN_MODULE}:"):
             raise InvalidValue(
-                f"`{self.function}` cannot be executed in a process of its own: no other process can import it",
-                hint="Move the function into a module, or write isolation: thread.",
+                f"`{self.function}` cannot run in a separate process because no other process can "
+                "import it",
+                hint="Move the function into a module, or set isolation: thread.",
                 code="not_isolable",
             )
         if self.memory is not None and not is_process:
             raise InvalidValue(
-                "`memory` limits a function in a process of its own, and this one is executed in a thread",
+                "`memory` requires a separate process, but this function runs in a thread",
                 hint="Add isolation: process, or remove `memory`.",
                 code="not_isolated",
             )
@@ -148,8 +149,8 @@ def with_built_in(kinds: Mapping[str, JobKind]) -> dict[str, JobKind]:
 def nothing_to_run(name: str, path: KeyPath) -> ConfigProblem:
     return ConfigProblem(
         path=path,
-        message=f"job `{name}` does not say what to run",
-        hint="Give it one of `command:`, `python:` or `type:`.",
+        message=f"job `{name}` has nothing to run",
+        hint="Add one of `command:`, `python:` and `type:`.",
         code="missing_key",
         at_key=True,
     )
@@ -215,7 +216,7 @@ def _named_kind(
 def _ambiguous(path: KeyPath, key: str, other: str) -> ConfigProblem:
     return ConfigProblem(
         path=(*path, key),
-        message=f"`{key}` does not go together with {other}",
+        message=f"`{key}` cannot be combined with {other}",
         hint="A job runs one thing: keep one of the two.",
         code="ambiguous_job",
         at_key=True,
@@ -244,8 +245,8 @@ def _key_of_other_kind(
         return None
     return ConfigProblem(
         path=(*path, key),
-        message=f"`{key}` has no meaning for a job of type {kind.name}",
-        hint=f"It is read by jobs of type {', '.join(owners)}. Remove it here.",
+        message=f"`{key}` does not apply to jobs of type {kind.name}",
+        hint=f"Remove it here; it applies to jobs of type {', '.join(owners)}.",
         code="unknown_key",
         at_key=True,
     )

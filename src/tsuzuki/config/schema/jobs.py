@@ -86,9 +86,8 @@ def read_job(
 def _invalid_name(name: str, path: KeyPath) -> ConfigProblem:
     return ConfigProblem(
         path=path,
-        message=f"{name!r} cannot be a job name",
-        hint="Use letters, digits, '.', '_' and '-', beginning with a letter or digit, "
-        "at most 100 characters.",
+        message=f"invalid job name {name!r}",
+        hint="Use up to 100 letters, digits, '.', '_' and '-', starting with a letter or digit.",
         code="job_name",
         at_key=True,
     )

@@ -36,9 +36,9 @@ _TRIGGERS: Mapping[str, Schema] = {
     "hourly_at_minute": {**_MINUTES, "description": "the minute of each hour"},
     "weekdays_at": {**_TIMES, "description": "a time in quotes, Monday to Friday"},
     "weekly": {**_WEEKLY, "description": "{day: monday, at: '09:00'}"},
-    "anchor": {"type": "string", "description": "a moment from which an interval is counted"},
+    "anchor": {"type": "string", "description": "a time from which the interval is counted"},
 }
-_VARIABLE: Schema = {"type": "string", "pattern": r"\$\{", "description": "filled in from ${NAME}"}
+_VARIABLE: Schema = {"type": "string", "pattern": r"\$\{", "description": "expanded from ${NAME}"}
 
 
 def json_schema(kinds: Mapping[str, JobKind]) -> Schema:
@@ -72,7 +72,7 @@ def json_schema(kinds: Mapping[str, JobKind]) -> Schema:
 def _job(kinds: Mapping[str, JobKind], refused: list[str], definitions: Schema) -> Schema:
     """A job has the keys of every job and those of its kind, which is named by `type`, `command` or `python`."""
     common = _of_model(CommonKeys, definitions)["properties"]
-    common["type"] = {"enum": [*kinds, *refused], "description": "the kind of job"}
+    common["type"] = {"enum": [*kinds, *refused], "description": "the job type"}
     common["schedule"] = _schedule()
     for name, kind in kinds.items():
         own = _of_model(kind.options_model, definitions)
@@ -109,10 +109,10 @@ def _has_key_and_no_type(key: str) -> Schema:
 def _schedule() -> Schema:
     if missing := set(TRIGGER_KEYS) - _TRIGGERS.keys():
         raise AssertionError(f"the schema does not know how to write {sorted(missing)}")
-    zone = {"type": "string", "description": "the name of a time zone"}
+    zone = {"type": "string", "description": "a time zone name"}
     parts = {**_TRIGGERS, "timezone": zone}
     return {
-        "description": "when: a phrase such as 'daily at 07:00', or a mapping",
+        "description": "a phrase such as 'daily at 07:00', or a mapping",
         "anyOf": [
             {"type": "string"},
             {"type": "object", "properties": parts, "additionalProperties": False},

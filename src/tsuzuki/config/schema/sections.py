@@ -173,9 +173,8 @@ def _literal_secrets(
         if text and is_secret(model, place[len(path) :]) and not variable_names(text):
             yield ConfigProblem(
                 path=place,
-                message=f"`{format_path(place)}` is a secret, and it is written out",
-                hint="Keep secrets out of the file: write ${NAME} in its place and set that "
-                "environment variable.",
+                message=f"`{format_path(place)}` is a secret and must not be written in the file",
+                hint="Write ${NAME} instead and set that environment variable.",
                 code="secret_in_file",
                 is_secret=True,
             )

@@ -94,8 +94,8 @@ def unknown_key(path: KeyPath, key: KeyPath, known: Collection[str]) -> ConfigPr
     guess = did_you_mean(str(key[-1]), known)
     return ConfigProblem(
         path=path,
-        message=f"`{format_path(key)}` is not a key we know",
-        hint=guess.strip() or f"Known here: {', '.join(sorted(known))}.",
+        message=f"unknown key `{format_path(key)}`",
+        hint=guess.strip() or f"Known keys: {', '.join(sorted(known))}.",
         code="unknown_key",
         at_key=True,
     )

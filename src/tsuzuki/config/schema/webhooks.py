@@ -74,7 +74,7 @@ class Webhook:
         )
         if not all(values):
             raise ConfigurationError(
-                f"a secret of the webhook {self.name} is empty",
+                f"a secret of webhook {self.name} is empty",
                 hint=f"Set {' and '.join(self.variables)}.",
                 place=self.place,
                 code="webhook_secret",
@@ -143,8 +143,9 @@ def _name_problems(written: Mapping[str, Any]) -> Iterator[ConfigProblem]:
         if not (isinstance(name, str) and _NAME.fullmatch(name)):
             yield ConfigProblem(
                 path=(SECTION, name),
-                message=f"{name!r} cannot be the name of a webhook",
-                hint="It is a part of an address: use up to 64 letters and digits, with - and _ between.",
+                message=f"invalid webhook name {name!r}",
+                hint="It becomes part of a URL: use up to 64 letters and digits, with - and _ in "
+                "between.",
                 code="webhook_name",
                 at_key=True,
             )
@@ -158,7 +159,7 @@ def _secret_problems(written: Mapping[str, Any]) -> Iterator[ConfigProblem]:
                 continue
             yield ConfigProblem(
                 path=(SECTION, name, key),
-                message=f"`{SECTION}.{name}.{key}` must be one variable, such as ${{WEBHOOK_SECRET}}",
+                message=f"`{SECTION}.{name}.{key}` must be a single variable, such as ${{WEBHOOK_SECRET}}",
                 hint="Keep secrets out of the file: write ${NAME} and set that environment variable.",
                 code="secret_in_file",
                 is_secret=True,
@@ -170,8 +171,8 @@ def _header_problems(section: _Section) -> Iterator[ConfigProblem]:
         if keys.header is not None and keys.kind is not WebhookKind.HEADER:
             yield ConfigProblem(
                 path=(SECTION, name, "header"),
-                message=f"`header` has no meaning for a webhook of the kind {keys.kind}",
-                hint="Remove it, or write kind: header.",
+                message=f"`header` does not apply to webhooks of kind {keys.kind}",
+                hint="Remove it, or set kind: header.",
                 code="unknown_key",
                 at_key=True,
             )

@@ -66,7 +66,7 @@ def create_file(path: Path, content: bytes) -> None:
         except FileExistsError:
             raise Conflict(
                 f"{path} already exists",
-                hint="It was left as it is. Move it away first, or name another file.",
+                hint="The file was not changed. Move it away first, or choose another name.",
                 place=FilePlace(file=str(path)),
             ) from None
         try:
@@ -88,7 +88,7 @@ def _acquire(descriptor: int, path: Path, *, clock: Clock, timeout_seconds: floa
         if clock.monotonic() >= deadline:
             raise Conflict(
                 f"{path} is being edited by another process",
-                hint=f"Its lock was not free for {timeout_seconds:g} seconds. Try again later.",
+                hint=f"It stayed locked for {timeout_seconds:g} seconds. Try again later.",
                 place=FilePlace(file=str(path)),
                 retry_after_seconds=timeout_seconds,
             )
@@ -99,7 +99,7 @@ def _refuse_if_changed(path: Path, expected: bytes) -> None:
     """Editors do not take our lock: a change that one of them saved must not be lost."""
     if read_bytes(path) != expected:
         raise Conflict(
-            f"{path} was changed by another program since it was read",
+            f"{path} was changed by another program after it was read",
             hint="Nothing was written. Try again.",
             place=FilePlace(file=str(path)),
         )
@@ -141,12 +141,12 @@ def _os_errors_as_unreachable(path: Path) -> Iterator[None]:
         yield
     except OSError as problem:
         remedy = (
-            "Free some space on this disk"
+            "Free some disk space"
             if problem.errno in (errno.ENOSPC, errno.EDQUOT)
-            else "Check that the folder exists and may be written"
+            else "Check that the folder exists and is writable"
         )
         raise FileUnusable(
-            f"{path} cannot be written: {problem.strerror}",
+            f"cannot write {path}: {problem.strerror}",
             hint=f"{remedy}; the file is unchanged.",
             place=FilePlace(file=str(path)),
             code="config_unwritable",

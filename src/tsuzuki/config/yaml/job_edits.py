@@ -64,7 +64,7 @@ def jobs_mapping(document: YamlDocument) -> MappingNode:
     section = _jobs_entry(document)
     mapping = section.value if section else None
     if not isinstance(mapping, MappingNode):
-        raise Uneditable("the jobs are taken from another part of the file")
+        raise Uneditable("the jobs are defined in another part of the file")
     return mapping
 
 

@@ -93,7 +93,7 @@ class _Parser:
             raise self._error(
                 after,
                 "a second document begins here",
-                "Keep everything in one document: remove this '---'.",
+                "Put everything in one document: remove this '---'.",
             )
         return root
 
@@ -119,7 +119,7 @@ class _Parser:
             case ScalarEvent():
                 return self._scalar(event, start_min=start_min)
             case _:
-                raise self._error(event, "this is not valid YAML", "Check the lines above it.")
+                raise self._error(event, "invalid YAML", "Check the lines above it.")
 
     def _alias(self, event: AliasEvent, *, depth: int) -> Alias:
         name = str(event.anchor)
@@ -129,8 +129,8 @@ class _Parser:
             raise self._error(
                 event,
                 f"`*{name}` "
-                + ("is inside the value that it refers to" if inside else "refers to nothing"),
-                f"Mark the value it refers to with `&{name}`, above this line.",
+                + ("refers to a value that contains it" if inside else "refers to nothing"),
+                f"Mark the value it refers to with `&{name}` above this line.",
             )
         self._count_nodes(event, size=target.size, depth=depth + target.height)
         return Alias(target=target, start=_start(event), end=_end(event))
@@ -201,7 +201,7 @@ class _Parser:
         start, end = _start(event), _end(event)
         if not isinstance(event, ScalarEvent) or event.anchor is not None or start == end:
             raise self._error(
-                event, "this cannot be a key", "A key is plain text, followed by a colon."
+                event, "this value cannot be a key", "A key is plain text followed by a colon."
             )
         self._count_nodes(event, size=1, depth=depth)
         colon = _COLON.match(self._source.text, end)
@@ -221,8 +221,8 @@ class _Parser:
         if len(wanted) < len(mappings):
             raise self._source.error(
                 entry.value.start,
-                "`<<` takes a mapping, or a list of mappings",
-                hint="Refer to a mapping that is marked with `&name`: `<<: *name`.",
+                "`<<` requires a mapping or a list of mappings",
+                hint="Refer to a mapping marked with `&name`: `<<: *name`.",
                 code="yaml",
             )
         return wanted
@@ -232,12 +232,14 @@ class _Parser:
         if self._count > NODES_MAX:
             raise self._error(
                 event,
-                f"the file holds more than {NODES_MAX:,} values, aliases counted in full",
+                f"the file has more than {NODES_MAX:,} values, counting aliases in full",
                 "Keep data out of the configuration file.",
             )
         if depth > DEPTH_MAX:
             raise self._error(
-                event, f"values are nested more than {DEPTH_MAX} deep", "Write it flatter."
+                event,
+                f"values are nested more than {DEPTH_MAX} levels deep",
+                "Flatten the structure.",
             )
 
     def _refuse_tag(self, event: Event) -> None:
@@ -246,7 +248,7 @@ class _Parser:
             raise self._error(
                 event,
                 "tags like `!name` are not supported",
-                "Remove the tag. To make a value text, put it in quotes.",
+                "Remove the tag. To make a value text, quote it.",
             )
 
     def _refuse_directives(self, event: DocumentStartEvent) -> None:
@@ -261,8 +263,8 @@ class _Parser:
         line = self._source.place(first.key.start).line
         return self._source.error(
             second.key.start,
-            f"`{second.name}` is given twice",
-            hint=f"It is already in line {line}: keep one, or rename one.",
+            f"duplicate key `{second.name}`",
+            hint=f"It is already defined in line {line}: keep one, or rename one.",
             code="duplicate_key",
         )
 

@@ -109,8 +109,8 @@ def read_bytes(path: Path) -> bytes:
         raise _file_error(path, "does not exist", hint) from None
     except OSError as problem:
         raise FileUnusable(
-            f"{path} cannot be read: {problem.strerror}",
-            hint="Check the permissions of the file and of the folders above it.",
+            f"cannot read {path}: {problem.strerror}",
+            hint="Check the permissions of the file and its folders.",
             place=FilePlace(file=str(path)),
             code="config_unreadable",
         ) from None

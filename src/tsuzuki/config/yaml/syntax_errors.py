@@ -37,23 +37,23 @@ _TRANSLATIONS = (
     ),
     _Translation(
         pattern="mapping values are not allowed",
-        message="a ': ' is not expected here",
+        message="unexpected ': '",
         hint=f"If the colon belongs to the text: {_QUOTE.lower()} Otherwise check the indentation.",
     ),
     _Translation(
         pattern="could not find expected ':'",
-        message="this line is neither a key with a colon nor part of the value above it",
+        message="this line is neither a key with a colon nor part of the value above",
         hint="Add the colon, or indent the line.",
         at_context=True,
     ),
     _Translation(
         pattern="found no key before ':'",
-        message="a key is missing before this colon",
+        message="no key before this colon",
         hint="Write the key, or put the text in quotes if the colon belongs to it.",
     ),
     _Translation(
         pattern=r"did not find expected (key|'-' indicator)",
-        message="this line does not fit the lines above it",
+        message="this line does not fit the lines above",
         hint=_INDENTATION,
     ),
     _Translation(
@@ -63,7 +63,7 @@ _TRANSLATIONS = (
     ),
     _Translation(
         pattern=r"found unexpected (end of stream|document separator)",
-        message="the quote that opens here is never closed",
+        message="the quote that opens here is not closed",
         hint="Close it with the same kind of quote.",
         at_context=True,
     ),
@@ -75,12 +75,12 @@ _TRANSLATIONS = (
     ),
     _Translation(
         pattern="did not find expected node content",
-        message="a value is missing here",
+        message="missing value",
         hint="Close every bracket, and put something between two commas.",
     ),
     _Translation(
         pattern="found unknown escape character",
-        message="this backslash sequence is unknown",
+        message="unknown backslash sequence",
         hint="Write '\\\\' for a backslash, or use single quotes.",
     ),
 )
@@ -92,7 +92,7 @@ def syntax_error(problem: YAMLError, source: YamlSource) -> ConfigurationError:
         before = source.text.encode()[: problem.position].decode()  # libyaml counts bytes here
         return source.error(
             len(before),
-            f"the file holds a control character (0x{problem.character:02x})",
+            f"the file contains a control character (0x{problem.character:02x})",
             hint='Remove it; in double quotes it can be written as an escape, like "\\x1b".',
             code="yaml",
         )
@@ -118,8 +118,8 @@ def _translate(message: str) -> _Translation:
             return translation
     return _Translation(
         pattern=message,
-        message=f"this is not valid YAML: {message}",
-        hint="Check the line and the one above it.",
+        message=f"invalid YAML: {message}",
+        hint="Check this line and the one above.",
     )
 
 

@@ -55,14 +55,15 @@ def name_in(ref: str, *, scheme: str) -> str:
     kind, _, name = ref.partition(":")
     if kind != scheme and _NAME.fullmatch(name):
         raise ConfigurationError(
-            f"the log {ref} is in another archive than the one in use",
-            hint="`log_archive` was changed since: move its files there, or change it back.",
+            f"the log {ref} is in another archive than the configured one",
+            hint="Move its files to the archive named by `log_archive`, or change `log_archive` "
+            "back.",
             code="log_archive_changed",
         )
     if kind != scheme or not _NAME.fullmatch(name):
         raise NotFound(
             f"{ref!r} does not name an archived log",
-            hint="Tsuzuki did not write this reference.",
+            hint="Tsuzuki did not create this reference.",
             code="log_ref",
         )
     return name
@@ -103,8 +104,8 @@ def read_lines(source: IO[bytes], *, ref: str, after_seq: int) -> Iterator[LogLi
 
 def missing(ref: str) -> NotFound:
     return NotFound(
-        f"the archived log {ref} is not there",
-        hint="It may have been removed or moved: check where `log_archive` points.",
+        f"the archived log {ref} is missing",
+        hint="It may have been deleted or moved: check where `log_archive` points.",
         code="log_archive_missing",
     )
 
@@ -112,22 +113,22 @@ def missing(ref: str) -> NotFound:
 def damaged(ref: str) -> DamagedLog:
     return DamagedLog(
         f"the archived log {ref} is damaged",
-        hint="Restore this file of the archive from a backup.",
+        hint="Restore this file from a backup of the archive.",
     )
 
 
 def unreadable(ref: str, cause: str | None) -> FileUnusable:
     return FileUnusable(
-        f"the archived log {ref} cannot be read: {cause or 'no answer'}",
-        hint="Check `log_archive` and the permissions of this user there.",
+        f"cannot read the archived log {ref}: {cause or 'no response'}",
+        hint="Check `log_archive` and this user's permissions there.",
         code="log_archive",
     )
 
 
 def unwritable(location: str, cause: str | None) -> FileUnusable:
     return FileUnusable(
-        f"the log archive {location} cannot be written: {cause or 'no answer'}",
-        hint="No log was lost: it stays in the database until the archive can be written.",
+        f"cannot write the log archive {location}: {cause or 'no response'}",
+        hint="No log was lost: logs stay in the database until the archive is writable.",
         code="log_archive",
     )
 

@@ -111,7 +111,7 @@ def _open(url: str, *, location: str) -> ObjectStore:
         return from_url(url, **options)
     except (BaseError, ValueError, OSError):
         raise ConfigurationError(
-            f"`log_archive` cannot be opened as an object store: {location}",
+            f"cannot open `log_archive` as an object store: {location}",
             hint="Write s3://bucket/prefix, gs://bucket/prefix, az://account/container/prefix, "
             "or the path of a folder.",
             code="log_archive",

@@ -68,7 +68,7 @@ class CircuitBreaker:
             return answer.result(CALL_TIMEOUT_SECONDS)
         except TimeoutError:
             answer.cancel()
-            self.record_failure(TimeoutError(f"no answer within {CALL_TIMEOUT_SECONDS:g} s"))
+            self.record_failure(TimeoutError(f"no response within {CALL_TIMEOUT_SECONDS:g} s"))
             return None
 
     def allows_calls(self) -> bool:
@@ -86,7 +86,7 @@ class CircuitBreaker:
             is_worth_logging = not self._is_shut_down
         if is_worth_logging:
             log.warning(
-                "service unreachable, going on without it",
+                "service unreachable, continuing without it",
                 service=self._service,
                 error=str(problem) or repr(problem),
             )
@@ -165,4 +165,4 @@ class CircuitBreaker:
             since, self._open_since = self._open_since, None
         if since is not None:
             down_seconds = round(self._clock.monotonic() - since, 1)
-            log.info("service is back", service=self._service, down_seconds=down_seconds)
+            log.info("service available again", service=self._service, down_seconds=down_seconds)

@@ -93,8 +93,8 @@ def connect(url: str, clock: Clock) -> Coordination:
         if problem.name != "redis":
             raise
         raise ConfigurationError(
-            "a Redis is configured, but its client library is not installed",
-            hint="Run: pip install 'tsuzuki[redis]'",
+            "Redis is configured, but its client library is not installed",
+            hint="Install it with: pip install 'tsuzuki[redis]'",
             code="redis_missing",
         ) from problem
     return RedisCoordination(url, clock=clock)

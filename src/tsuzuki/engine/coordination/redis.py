@@ -179,7 +179,7 @@ class RedisListener:
             return self._listen(seconds)
         except Exception as problem:
             self._breaker.record_failure(problem)
-            raise ServiceUnreachable(f"the Redis is unreachable: {problem}") from problem
+            raise ServiceUnreachable(f"Redis is unreachable: {problem}") from problem
 
     def close(self) -> None:
         subscription, self._subscription = self._subscription, None
@@ -191,7 +191,7 @@ class RedisListener:
         self._subscription.subscribe(*self._channels)
         for _ in self._channels:
             if self._subscription.get_message(timeout=SOCKET_TIMEOUT_SECONDS) is None:
-                raise TimeoutError("it did not confirm the subscription")
+                raise TimeoutError("the subscription was not confirmed")
         self._received_at = self._clock.monotonic()
 
     def _listen(self, seconds: float) -> Collection[str]:
@@ -212,7 +212,7 @@ class RedisListener:
                 self._subscription.ping()
                 self._pinged_at = now
         elif now - self._pinged_at >= PONG_WITHIN_SECONDS:
-            raise TimeoutError(f"no answer within {PONG_WITHIN_SECONDS:g} s")
+            raise TimeoutError(f"no response within {PONG_WITHIN_SECONDS:g} s")
 
 
 def _is_valid(ttl: str | None, left_milliseconds: int) -> bool:
@@ -233,8 +233,8 @@ def _without_prefix(url: str) -> tuple[str, str]:
     prefix = parse_qs(query, keep_blank_values=True).get("prefix", [PREFIX_DEFAULT])[-1]
     if not re.fullmatch(r"[A-Za-z0-9_.:-]+", prefix):
         raise ConfigurationError(
-            f"the prefix of the Redis URL cannot be {prefix!r}",
-            hint="A prefix has letters, digits, and any of _ . : - as in ?prefix=tsuzuki-staging",
+            f"invalid prefix {prefix!r} in the Redis URL",
+            hint="A prefix consists of letters, digits, and _ . : - as in ?prefix=tsuzuki-staging",
             code="redis_url",
         )
     return "?".join(filter(None, (location, "&".join(options)))), prefix
@@ -256,9 +256,9 @@ def _client(url: str) -> Redis:
         client.connection_pool.make_connection()
     except (TypeError, ValueError):
         raise ConfigurationError(
-            "the URL of the Redis is invalid",
-            hint="Write redis://host:6379/0, rediss:// for TLS, or unix:///path/to/socket; "
-            "an option behind the `?` may be misspelt.",
+            "invalid Redis URL",
+            hint="Write redis://host:6379/0, rediss:// for TLS, or unix:///path/to/socket; also "
+            "check the options after the `?`.",
             code="redis_url",
         ) from None  # the library's message may contain a part of the URL, and so of a password
     return client

@@ -39,7 +39,7 @@ def failure_of(problem: BaseException) -> Failed:
 
 def unstorable(problem: UsageError) -> Failed:
     """The failure of a run whose handler returned a result that cannot be stored."""
-    error = f"the function's result cannot be stored: {_described(problem)}"
+    error = f"cannot store the function's result: {_described(problem)}"
     return Failed(reason=Reason.HANDLER_FAILED, error=error)
 
 

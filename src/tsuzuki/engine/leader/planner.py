@@ -74,7 +74,10 @@ class Planner:
         self._unreadable[job.id] = job.edition
         problem = schedule.problem
         log.error(
-            "job not planned here", job=job.spec.name, error=problem.message, hint=problem.hint
+            "job not planned in this round",
+            job=job.spec.name,
+            error=problem.message,
+            hint=problem.hint,
         )
 
     def _next_tick(self, job: Job) -> datetime:

@@ -102,7 +102,7 @@ class LeaderSteps:
         if epoch == self._logged_epoch:
             return
         if term is None:
-            log.warning("no longer leading", epoch=self._logged_epoch)
+            log.warning("no longer the leader", epoch=self._logged_epoch)
         else:
             log.info("leading", epoch=term.epoch)
             self._metrics.epoch.set(term.epoch)

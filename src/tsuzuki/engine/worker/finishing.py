@@ -79,13 +79,13 @@ def _end_of_stopped(task: Task, cause: StopCause) -> RunEnd | None:
         case StopCause.REPLACED:
             return RunEnd(run=task.started, state=RunState.CANCELED, reason=Reason.REPLACED)
         case StopCause.TIMEOUT:
-            error = f"it ran longer than {task.spec.timeout_seconds} s"
+            error = f"ran longer than {task.spec.timeout_seconds} s"
             state, reason = RunState.TIMED_OUT, Reason.TIMEOUT
         case StopCause.SHUTDOWN:
-            error = "its worker was shut down"
+            error = "the worker was shut down"
             state, reason = RunState.FAILED, Reason.WORKER_SHUTDOWN
         case StopCause.NOT_CONFIRMED:
-            error = "its worker could not confirm in time that it may go on"
+            error = "the worker did not get the leader's confirmation in time"
             state, reason = RunState.FAILED, Reason.NOT_CONFIRMED
         case _:
             assert_never(cause)

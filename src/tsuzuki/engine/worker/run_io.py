@@ -65,6 +65,6 @@ class WorkerRunIO:
     def _require_ownership(self, connection: Connection, task: Task) -> None:
         if not ownership.lock_if_owned(connection, worker_id=self._worker_id(), run=task.started):
             raise Fenced(
-                f"run {task.started.id} was taken from this worker; nothing was written",
-                hint="Stop: another attempt continues from what was committed last.",
+                f"this worker lost run {task.started.id}; nothing was written",
+                hint="Stop: another attempt continues from the last commit.",
             )

@@ -109,8 +109,8 @@ class RunLog:
             self._missing_lines += dropped.lines
             self._missing_bytes += dropped.size
         if was_whole and self._missing_lines:
-            limit = f"the log has reached its limit of {cap} bytes: of what follows only"
-            return [self._line(at, "log", f"{limit} the last lines are stored, when the run ends")]
+            limit = f"the log reached its limit of {cap} bytes; after this, only"
+            return [self._line(at, "log", f"{limit} the last lines are stored when the run ends")]
         return []
 
     def _kept_lines(self, cap: int) -> list[_KeptLine]:

@@ -54,7 +54,7 @@ class Slots:
             try:
                 slot.execution = self._executor.start(task, self._run_io, self._on_outcome)
             except Exception as problem:  # noqa: BLE001 -- the others of this batch must start
-                error = f"it could not be started: {problem!r}"
+                error = f"cannot start the run: {problem!r}"
                 self._on_outcome(task, Failed(reason=Reason.HANDLER_FAILED, error=error))
                 continue
             # Read after `execution` is set; `stop_all` writes its order before it reads executions. So in a

@@ -200,7 +200,7 @@ class WorkerSteps:
         with self._detach_lock:
             if self._is_detached or self._worker.identity.id != worker_id:
                 return
-            log.error("detached: stopping everything that runs here", worker=worker_id)
+            log.error("detached: stopping all runs", worker=worker_id)
             self._worker.on_detached()
             self._is_detached = True
         self._wakeups.worker.wake()
@@ -309,4 +309,4 @@ def _log_step(step: WorkerStep, hide_secrets: Callable[[str], str]) -> None:
             error=error_line(end, hide_secrets),
         )
     for task in step.lost:
-        log.warning("run is no longer ours", run=task.run.id, job=task.job_name)
+        log.warning("run no longer owned", run=task.run.id, job=task.job_name)

@@ -56,7 +56,7 @@ def _store_run(
         except Exception as problem:  # noqa: BLE001 -- whatever the driver says about the values
             step.add(store(_notice(output, problem, now), []))
             step.replaced += 1
-            _log("output of a run cannot be stored and is lost", output.run_ids, problem)
+            _log("run output could not be stored and is lost", output.run_ids, problem)
     if end is None or end.run_id in step.locked:
         return
     try:
@@ -66,7 +66,7 @@ def _store_run(
     except Exception as problem:  # noqa: BLE001 -- whatever the driver says about the values
         step.add(store(BufferedOutput(), [_without_values(end, problem)]))
         step.replaced += 1
-        _log("the end of a run cannot be stored as it is", [end.run_id], problem)
+        _log("run end could not be stored as reported", [end.run_id], problem)
 
 
 def _notice(output: BufferedOutput, problem: Exception, now: datetime) -> BufferedOutput:
@@ -80,7 +80,7 @@ def _notice(output: BufferedOutput, problem: Exception, now: datetime) -> Buffer
 
 def _without_values(ended: EndedRun, problem: Exception) -> EndedRun:
     """Without its result, and with another error. A success is a failure then; other ends stay what they are."""
-    error = f"its end could not be stored: {_words(problem)}"
+    error = f"the run's end could not be stored: {_words(problem)}"
     end = ended.end._replace(result=None, error=error)
     if end.state is RunState.SUCCEEDED:
         end = end._replace(state=RunState.FAILED, reason=Reason.HANDLER_FAILED)

@@ -8,10 +8,12 @@ from tsuzuki.mcp.tool_set import ToolSet
 from tsuzuki.model.access import Right
 from tsuzuki.model.states import RunState
 
-_INSTRUCTIONS = """\
-Jobs and runs of this workspace. A run goes on when you or this server are gone: keep its id.
-job_list shows what can be started; run_start answers at once with a run id; run_get waits for its end.
-run_logs shows what a run wrote, its end first; run_list shows what ran, the newest first."""
+_INSTRUCTIONS = (
+    "Jobs and runs of this workspace. A run continues even if you or this server stop: "
+    "keep its ID.\njob_list lists jobs that can be started; run_start returns a run ID "
+    "immediately; run_get waits for the end.\nrun_logs returns a run's output, last "
+    "lines first; run_list lists runs, newest first."
+)
 
 WAIT_SECONDS_MAX = 30
 """Clients end calls that take much longer."""
@@ -56,8 +58,8 @@ def _tool(
 
 RUN_START = _tool(
     "run_start",
-    "Start a job of this workspace in the background; answers at once with the run id. "
-    "The same key and arguments start it once, however often it is said.",
+    "Start a job of this workspace in the background and return the run ID "
+    "immediately. Repeated calls with the same key and arguments start only one run.",
     "run_tools:run_start",
     parameter("job", "string", *_JOB, required=True),
     parameter("arguments", "object", "args", "params", "parameters", "input"),
@@ -69,8 +71,8 @@ RUN_START = _tool(
 )
 RUN_GET = _tool(
     "run_get",
-    "How a run stands: state, progress, result, error and why it waits. "
-    "With wait_seconds it answers when the run ends.",
+    "Get a run's state, progress, result, error and reason for waiting. With "
+    "wait_seconds, waits for the run to end.",
     "run_tools:run_get",
     _RUN_ID,
     _WAIT,
@@ -79,7 +81,7 @@ RUN_GET = _tool(
 )
 RUN_LIST = _tool(
     "run_list",
-    "What has run and what runs, the newest first.",
+    "List runs, newest first.",
     "run_lists:run_list",
     parameter("job", "string", *_JOB),
     parameter("state", "string", "states", "status", enum=[one.value for one in RunState]),
@@ -90,7 +92,7 @@ RUN_LIST = _tool(
 )
 RUN_CANCEL = _tool(
     "run_cancel",
-    "Stop a run, or never let it start.",
+    "Cancel a run that is waiting or in progress.",
     "run_tools:run_cancel",
     _RUN_ID,
     example={"run_id": 1},
@@ -100,7 +102,7 @@ RUN_CANCEL = _tool(
 )
 RUN_LOGS = _tool(
     "run_logs",
-    "What a run wrote, its last lines first; the cursor goes back from there.",
+    "Read a run's output, last lines first; the cursor goes back from there.",
     "run_lists:run_logs",
     _RUN_ID,
     parameter("from", "string", "direction", enum=["end", "start"]),
@@ -111,7 +113,7 @@ RUN_LOGS = _tool(
 )
 JOB_LIST = _tool(
     "job_list",
-    "Which jobs there are, when they run next, and what they do.",
+    "List jobs with their next runs and what they execute.",
     "run_lists:job_list",
     parameter("query", "string", "name", "filter", "q", "search"),
     CURSOR,
@@ -121,7 +123,7 @@ JOB_LIST = _tool(
 )
 RUN_WAIT = _tool(
     "run_wait",
-    "Wait for the end of a run.",
+    "Wait for a run to end.",
     "run_tools:run_wait",
     _RUN_ID,
     _WAIT,

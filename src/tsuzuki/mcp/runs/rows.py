@@ -17,7 +17,7 @@ from tsuzuki.mcp.tool import ToolCall
 
 Item = TypeVar("Item")
 
-NONE_YET = "None among those that were looked at; the cursor looks at the next ones."
+NONE_YET = "No match among the rows searched; the cursor continues the search."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ def _made(call: ToolCall, rows: WalkRows[Item], count: int, text: str) -> ToolAn
     is_whole = not rows.has_more and rows.continue_key is None
     is_exact = rows.total is not None or (call.get("cursor") is None and is_whole)
     words = f"{count} of {'' if is_exact else 'at least '}{total} {rows.noun} shown"
-    words += "; the search was stopped early" if is_stopped else ""
+    words += "; the search stopped early" if is_stopped else ""
     structured = {"total": total, "shown": count, "cursor": cursor, "text": text}
     return ToolAnswer(
         header=f"{words}; more with cursor={cursor}" if cursor else words,

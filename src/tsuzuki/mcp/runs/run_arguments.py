@@ -24,7 +24,7 @@ def job_of(call: ToolCall) -> str | None:
     name: str | None = call.get("job")
     if name is not None and not name.isprintable():
         raise UsageError(
-            f"{name!r} cannot be the name of a job",
+            f"invalid job name {name!r}",
             hint=f"Next: {call_words('job_list', {})}",
             code="not_text",
         )

@@ -40,7 +40,7 @@ def job_list(call: ToolCall) -> ToolAnswer:
             forms=(_job_line, lambda one: one.name),
             has_more=False,
             total=len(found),
-            empty="There are no such jobs." if wanted else "There are no jobs: tsuzuki job add",
+            empty="No matching jobs." if wanted else "No jobs yet; add one with: tsuzuki job add",
         ),
     )
 
@@ -66,7 +66,7 @@ def run_list(call: ToolCall) -> ToolAnswer:
             forms=(_run_line, _short_run_line),
             has_more=len(found) > limit,
             continue_key=str(stopped_before) if is_stopped else None,
-            empty="There are no such runs.",
+            empty="No matching runs.",
         ),
     )
 
@@ -87,7 +87,7 @@ def run_logs(call: ToolCall) -> ToolAnswer:
             forms=(_log_line, short_log_line),
             has_more=len(lines) > limit,
             is_shown_backwards=from_end,
-            empty=f"Run {run_id} has written nothing{' more' if cursor else ' yet'}.",
+            empty=f"Run {run_id} has no{' more' if cursor else ''} output{'' if cursor else ' yet'}.",
         ),
     )
 
@@ -128,7 +128,7 @@ def _job_line(view: JobView) -> str:
     if view.next_at is not None:
         words.append(f"next {moment(view.next_at)}")
     if not spec.enabled:
-        words.append("switched off")
+        words.append("disabled")
     about = f" - {spec.description}" if spec.description else ""
     return f"{view.name}: {', '.join(words)}{about}"
 

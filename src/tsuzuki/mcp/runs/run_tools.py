@@ -41,7 +41,7 @@ def run_start(call: ToolCall) -> ToolAnswer:
         facts = _facts(application, view, call.state.mask)
     except Unreachable:
         return _only_stored(submission, request.job)
-    said = [] if submission.is_new else ["That key was used before; this is the run of then."]
+    said = [] if submission.is_new else ["The key was used before; this is the run it started."]
     return _answer(call.budget, view, [*said, *facts], is_new=submission.is_new)
 
 

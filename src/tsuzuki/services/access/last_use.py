@@ -1,7 +1,7 @@
-"""Writes when a token or a session was last used, beside the request that used it.
+"""Record when a token or session was last used, without delaying the request that used it.
 
-A request is never made to wait for the write: a thread does it, and ends when there is nothing left to write. If the
-database cannot be written at the moment, the last use is older than it was.
+A thread does the writing and ends when nothing is left to write. While the database is not writable, the recorded
+last use may be out of date.
 """
 
 import threading

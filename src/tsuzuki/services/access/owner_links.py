@@ -1,8 +1,7 @@
-"""Links by which the owner of a server without users signs in. Every process with access to the
-database can create one.
+"""Sign-in links for the owner of a server without users. Every process with access to the database can create one.
 
-A link can be opened once and soon expires; opening it starts the session of a browser. With the first user links and
-their sessions are refused, also by servers that are running.
+A link works once, expires soon, and starts a browser session. Once there is a user, links and their sessions are
+refused, also by servers already running.
 """
 
 from collections.abc import Collection
@@ -46,7 +45,7 @@ class OwnerLinks:
             users.lock(connection)
             if users.any_user(connection):
                 raise Conflict(
-                    "links are for servers without users, and there are users",
+                    "sign-in links work only on servers without users, and this one has users",
                     hint="Sign in with your name and password. Set a new password with: tsuzuki user passwd NAME",
                     code="users_exist",
                 )
@@ -74,8 +73,8 @@ class OwnerLinks:
             )
             if link_id is None:
                 raise NotAuthenticated(
-                    "this link was opened before or has expired",
-                    hint="Print another one with: tsuzuki web link",
+                    "this link was already used or has expired",
+                    hint="Print a new one with: tsuzuki web link",
                     code="owner_link_refused",
                 )
             _note(connection, "owner_link.open", link_id, actor)

@@ -41,7 +41,7 @@ class Passwords:
         """The hash of a new password. Raises `UsageError` (`password_refused`) if it is not good enough."""
         text = _normalised(password)
         if not LENGTH_MIN <= len(text) <= LENGTH_MAX:
-            raise _refused(f"a password has from {LENGTH_MIN} to {LENGTH_MAX} characters")
+            raise _refused(f"a password must have between {LENGTH_MIN} and {LENGTH_MAX} characters")
         if len(set(text)) == 1 or not text.casefold().replace(user_name, ""):
             raise _refused("this password is too easy to guess")
         with self._at_once:
@@ -82,10 +82,10 @@ def _normalised(password: str) -> str:
     """The same text for the same keys on every system. Raises `UsageError`."""
     text = unicodedata.normalize("NFKC", password)
     if any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise _refused("this password is not valid text")
+        raise _refused("this password is not valid Unicode text")
     return text
 
 
 def _refused(message: str) -> UsageError:
-    hint = "Use a password manager, or a sentence of a few words."
+    hint = "Use a password manager, or a phrase of several words."
     return UsageError(message, hint=hint, code="password_refused")

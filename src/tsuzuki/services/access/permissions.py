@@ -24,8 +24,8 @@ def require(by: Principal, right: AnyRight) -> None:
     if by.may(right):
         return
     raise NotPermitted(
-        f"this needs the right {right}",
-        hint=f"The token is narrowed to other scopes; make one with the scope {right}."
+        f"permission {right} is required",
+        hint=f"The token is limited to other scopes; create one with the scope {right}."
         if by.role.has(right)
         else f"The role {by.role.value} does not have it.",
         code="right_missing",
@@ -38,8 +38,8 @@ def require_grantable(
     """Raise `NotPermitted` if the role, narrowed to the scopes, has a right that `by` has not."""
     if not by.may_grant(role, scopes):
         raise NotPermitted(
-            f"{by.actor} cannot give what it has not itself: {_missing(by, role, scopes)}",
-            hint="Choose a lower role, or name scopes that you have.",
+            f"{by.actor} cannot grant permissions it does not have: {_missing(by, role, scopes)}",
+            hint="Choose a lower role, or scopes that you have.",
             code="grant_refused",
         )
 
@@ -48,8 +48,9 @@ def require_no_more(by: Principal, role: Role, scopes: Collection[AnyRight] | No
     """Raise `NotPermitted` if a user or a token, which `by` wants to change, has a right that `by` has not."""
     if not by.may_grant(role, scopes):
         raise NotPermitted(
-            f"{by.actor} cannot change what has more rights than itself: {_missing(by, role, scopes)}",
-            hint="An admin can do it.",
+            f"{by.actor} cannot change an account or token with permissions it does not have: "
+            f"{_missing(by, role, scopes)}",
+            hint="Ask an admin to do it.",
             code="grant_refused",
         )
 
@@ -57,7 +58,7 @@ def require_no_more(by: Principal, role: Role, scopes: Collection[AnyRight] | No
 def _missing(by: Principal, role: Role, scopes: Collection[AnyRight] | None) -> str:
     granted = [right for right in (Right if scopes is None else scopes) if role.has(right)]
     missing = [right for right in granted if not by.may(right)]
-    return ", ".join(sorted(missing)) or "what is beyond its scopes"
+    return ", ".join(sorted(missing)) or "permissions outside its scopes"
 
 
 def check_name(name: str, *, what: str) -> str:
@@ -65,7 +66,7 @@ def check_name(name: str, *, what: str) -> str:
     if len(name) <= NAME_LENGTH_MAX and _NAME.fullmatch(name):
         return name
     raise UsageError(
-        f"{name[:NAME_LENGTH_MAX]!r} cannot be the name of a {what}",
-        hint=f"Use up to {NAME_LENGTH_MAX} letters and digits, with . _ @ + - between them.",
+        f"{name[:NAME_LENGTH_MAX]!r} is not a valid {what} name",
+        hint=f"Use up to {NAME_LENGTH_MAX} letters and digits, with . _ @ + - in between.",
         code=f"{what}_name",
     )

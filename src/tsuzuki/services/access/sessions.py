@@ -250,8 +250,8 @@ def _cut(text: str | None) -> str | None:
 
 def _refused() -> NotAuthenticated:
     return NotAuthenticated(
-        "the name or the password is wrong",
-        hint="An admin can set a new password: tsuzuki user passwd NAME",
+        "wrong name or password",
+        hint="An admin can set a new password with: tsuzuki user passwd NAME",
         code="sign_in_refused",
     )
 

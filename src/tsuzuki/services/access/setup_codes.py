@@ -1,7 +1,7 @@
-"""The setup code: by which the first admin is made on the page of a server that has no user yet.
+"""Setup codes: create the first admin on the web page of a server that has no users yet.
 
-At most one code is valid at a time; a new one replaces it. It is used up in the transaction that adds the user, and
-refused as soon as there is any user.
+At most one code is valid at a time; a new one replaces it. A code is consumed in the transaction that adds the
+user, and refused as soon as there is a user.
 """
 
 from dataclasses import dataclass, field
@@ -83,15 +83,15 @@ class SetupCodes:
 def _require_no_user(connection: Connection) -> None:
     if users.any_user(connection):
         raise Conflict(
-            "there is a user already, so nothing is to be set up",
-            hint="Sign in, or add a user on the machine: tsuzuki user add NAME --role admin",
+            "setup is already done: there is a user",
+            hint="Sign in, or add a user on the server: tsuzuki user add NAME --role admin",
             code="setup_done",
         )
 
 
 def _refused() -> NotAuthenticated:
     return NotAuthenticated(
-        "this setup code is not valid",
-        hint="It can be used once and for an hour. Start again with --setup to get another one.",
+        "invalid setup code",
+        hint="A code is valid once, within an hour. Restart with --setup to get a new one.",
         code="setup_code_refused",
     )

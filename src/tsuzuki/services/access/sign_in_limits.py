@@ -1,7 +1,8 @@
-"""How often a password may be tried: by name and by address. The counts are stored, and hold for all servers.
+"""Limits on sign-in attempts, by name and by address. The counts are stored and apply to all servers.
 
-An attempt is counted before the password is checked. A name that does not exist is counted like any other. From an
-address that has no attempts left no name is counted: one client could store as many names as it likes.
+An attempt is counted before the password is checked. A name that does not exist is counted like any other. When an
+address has no attempts left, names are no longer counted for it, because otherwise one client could store any
+number of names.
 """
 
 import ipaddress
@@ -67,7 +68,7 @@ def note_success(connection: Connection, keys: SignInKeys) -> None:
 def _limited(seconds: float) -> NotAuthenticated:
     minutes = max(round(seconds / 60), 1)
     return NotAuthenticated(
-        "there were too many attempts to sign in",
+        "too many sign-in attempts",
         hint=f"Try again in {minutes} {'minute' if minutes == 1 else 'minutes'}.",
         retry_after_seconds=float(round(seconds)),
         code="sign_in_limited",

@@ -134,7 +134,7 @@ class Tokens:
         )
         with self._database.write() as connection:
             if by.user_id is not None and not users.lock_enabled(connection, by.user_id):
-                raise _refused("the user was removed or disabled", "token_revoked")
+                raise _refused("the user was deleted or disabled", "token_revoked")
             if by.token_id is not None and not tokens.lock_live(connection, by.token_id):
                 raise _refused("this token was revoked or has expired", "token_revoked")
             stored = tokens.add(connection, new)
@@ -172,7 +172,7 @@ class Tokens:
             ids = tokens.revoke(connection, found.id, actor=by.actor)
             if ids is None:
                 raise Conflict(
-                    f"the token {found.name!r} was revoked before",
+                    f"token {found.name!r} was already revoked",
                     hint="See: tsuzuki token ls --all",
                     code="token_state",
                 )
@@ -186,16 +186,16 @@ class Tokens:
         `token_unknown`, `token_expired` or `token_revoked`."""
         token_id = credentials.token_id_of(text)
         if token_id is None:
-            raise _refused("this is no whole token", "token_unknown")
+            raise _refused("malformed token", "token_unknown")
         with self._database.single_read() as connection:
             token = tokens.get(connection, token_id)
         stored = _NO_TOKEN_HASH if token is None else token.secret_hash
         if not credentials.is_same(stored, credentials.hash_of(text)) or token is None:
-            raise _refused("this token is not known here", "token_unknown")
+            raise _refused("unknown token", "token_unknown")
         if token.revoked_at is not None or token.user_is_disabled:
-            raise _refused("this token is revoked", "token_revoked")
+            raise _refused("this token was revoked", "token_revoked")
         if token.is_expired:
-            raise _refused("this token is expired", "token_expired")
+            raise _refused("this token has expired", "token_expired")
         if token.is_use_outdated:
             self._last_use.note(token.id)
         return _principal(token)
@@ -245,7 +245,7 @@ class Tokens:
         for name in names:
             if name not in self._rights:
                 raise UsageError(
-                    f"unknown right {name!r}",
+                    f"unknown permission {name!r}",
                     hint=did_you_mean(name, self._rights)
                     + f"Rights: {', '.join(sorted(self._rights))}.",
                     code="right_unknown",
@@ -255,7 +255,7 @@ class Tokens:
         if not scopes or beyond:
             its = sorted(right for right in self._rights.values() if role.has(right))
             raise UsageError(
-                f"the role {role} has not the right {beyond[0]}" if beyond else "no scope is named",
+                f"role {role} lacks permission {beyond[0]}" if beyond else "no scope given",
                 hint=f"The role {role} has: {', '.join(its)}.",
                 code="scope_refused",
             )
@@ -295,7 +295,7 @@ def _sought(connection: Connection, token: str) -> Token | None:
 def _lifetime(seconds: float) -> float:
     if not LIFETIME_MIN_SECONDS <= seconds <= LIFETIME_MAX_SECONDS:
         raise UsageError(
-            "a token expires after a minute at the earliest and after ten years at the latest",
+            "a token must expire in 1 minute to 10 years",
             hint="For example: --expires-in 90d",
             code="token_lifetime",
         )
@@ -321,14 +321,14 @@ def _principal(token: Token) -> Principal:
 
 def _name_taken(name: str) -> Conflict:
     return Conflict(
-        f"there is a token {name!r} already",
-        hint=f"Choose another name, or revoke that one: tsuzuki token revoke {name}",
+        f"a token named {name!r} already exists",
+        hint=f"Choose another name, or revoke the existing token: tsuzuki token revoke {name}",
         code="token_exists",
     )
 
 
 def _refused(message: str, code: str) -> NotAuthenticated:
-    hint = "Make another one with: tsuzuki token create"
+    hint = "Create a new one with: tsuzuki token create"
     return NotAuthenticated(message, hint=hint, code=code)
 
 

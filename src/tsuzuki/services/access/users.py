@@ -79,8 +79,8 @@ class Users:
             require_grantable(by, _sought(connection, name, by).role)
             if not users.set_password(connection, user, password_hash):
                 raise Conflict(
-                    f"the password of {user.name} was changed by another at the same time",
-                    hint="Nothing was changed here; try again.",
+                    f"another process changed the password of {user.name} at the same time",
+                    hint="Nothing was changed; try again.",
                     code="user_changed",
                 )
             sessions.end_all(connection, user.id, except_id=by.session_id)
@@ -101,7 +101,7 @@ class Users:
 
         def disable(connection: Connection, user: User) -> User | None:
             if user.disabled_at is not None:
-                raise _wrong_state(user, "disabled already")
+                raise _wrong_state(user, "already disabled")
             disabled = users.disable(connection, user.id)
             sessions.end_all(connection, user.id)
             return disabled
@@ -153,7 +153,7 @@ class Users:
     def _check_current(self, user: User, current: str | None) -> None:
         if current is None:
             raise UsageError(
-                "to change your own password, give the current one too", code="password_missing"
+                "changing your own password requires your current one", code="password_missing"
             )
         keys = keys_of(user.name, f"user {user.id}")
         with self._database.write() as connection:
@@ -161,7 +161,7 @@ class Users:
         if limited is not None:
             raise limited.error
         if not self._passwords.check(current, user.password_hash).is_right:
-            raise NotAuthenticated("the current password is wrong", code="password_wrong")
+            raise NotAuthenticated("wrong current password", code="password_wrong")
         with self._database.write() as connection:
             note_success(connection, keys)
 
@@ -179,8 +179,8 @@ def add_user(
     user = users.add(connection, name=name, role=role, password_hash=password_hash, actor=actor)
     if user is None:
         raise Conflict(
-            f"there is a user {name!r} already",
-            hint=f"A new password: tsuzuki user passwd {name}",
+            f"a user named {name!r} already exists",
+            hint=f"Set a new password with: tsuzuki user passwd {name}",
             code="user_exists",
         )
     _record(connection, "user.add", actor, name, after=_about(user))
@@ -208,9 +208,7 @@ def _last_admin(user: User) -> Conflict:
 
 
 def _wrong_state(user: User, state: str) -> Conflict:
-    return Conflict(
-        f"the user {user.name} is {state}", hint="See: tsuzuki user ls", code="user_state"
-    )
+    return Conflict(f"user {user.name} is {state}", hint="See: tsuzuki user ls", code="user_state")
 
 
 def _about(user: User) -> dict[str, Any]:

@@ -245,10 +245,10 @@ class SchemaWatch:
                 expanded[component.name] = found
             elif found != expected:
                 raise SchemaMismatch(
-                    f"the database was brought to revision {found} of {component.name} "
-                    f"while this process worked with {expected}",
-                    hint="It was upgraded by another version: "
-                    f"upgrade {component.distribution} here and start again.",
+                    f"the database was upgraded to revision {found} of {component.name} while this "
+                    f"process worked with {expected}",
+                    hint=f"Upgrade {component.distribution} here to the version that did this, and start "
+                    "again.",
                 )
         return expanded
 
@@ -281,8 +281,8 @@ def _require_free_of(connection: Connection, component: Component) -> None:
     if component is ENGINE and inspect(connection).has_table(FORMER):
         raise SchemaMismatch(
             "the database was created by a version of Tsuzuki before 0.1.0, whose tables cannot be upgraded",
-            hint="Use another database (`database_url`), or move this one away and run: tsuzuki db upgrade. "
-            "Nothing was changed.",
+            hint="Use another database (`database_url`), or move this one away and run: tsuzuki db "
+            "upgrade. Nothing was changed.",
         )
     try:
         require_free(connection, component)
@@ -325,7 +325,7 @@ def _foreign_name(component: Component, problem: DBAPIError) -> SchemaMismatch |
     if "already exists" not in first_line:
         return None
     return SchemaMismatch(
-        f"the tables of {component.name} cannot be created: {first_line}",
+        f"cannot create the tables of {component.name}: {first_line}",
         hint=takeover.HINT,
         code=takeover.CODE,
     )
@@ -338,8 +338,8 @@ def _is_usable(connection: Connection, component: Component, revision: str | Non
     if is_compatible(connection, component, revision):
         return True
     raise SchemaMismatch(
-        f"the database is at revision {revision} of {component.name}, "
-        f"which this version of {component.distribution} does not know",
-        hint=f"It was written by a newer version: upgrade {component.distribution} here too. "
-        "Nothing was changed.",
+        f"the database is at revision {revision} of {component.name}, which this version "
+        f"of {component.distribution} does not know",
+        hint=f"A newer version wrote it: upgrade {component.distribution} here too. Nothing was "
+        "changed.",
     )

@@ -102,7 +102,7 @@ def require_free(connection: Connection, component: "Component") -> frozenset[st
         problems = list(_Existing(connection, former[name]).problems())
         if problems:
             raise SchemaMismatch(
-                f"the table {name!r} cannot be taken over: {'; '.join(problems)}",
+                f"table {name!r} cannot be taken over: {'; '.join(problems)}",
                 hint=HINT,
                 code=CODE,
             )
@@ -138,7 +138,7 @@ def take_over(connection: Connection, component: "Component", *, now: datetime) 
     except DBAPIError as problem:
         first_line = str(problem.orig).partition("\n")[0]
         raise SchemaMismatch(
-            f"the tables {', '.join(sorted(there))} cannot be taken over: {first_line}",
+            f"tables {', '.join(sorted(there))} cannot be taken over: {first_line}",
             hint=HINT,
             code=CODE,
         ) from problem
@@ -150,7 +150,7 @@ def differences(connection: Connection, component: "Component") -> list[str]:
     found = []
     for former in _former(component):
         if not inspect(connection).has_table(former.table.name):
-            found.append(f"the table {former.table.name} is missing")
+            found.append(f"table {former.table.name} is missing")
             continue
         existing = _Existing(connection, former)
         found += [
@@ -193,13 +193,13 @@ class _Existing:
         """Why the table cannot be used."""
         for name in self._former.columns:
             if name not in self._columns:
-                yield f"it has no column {name!r}"
+                yield f"column {name!r} is missing"
         for name, column in self._columns.items():
             ours = self._table.c.get(name)
             if ours is not None and not self._is_compatible(ours, column["type"]):
-                yield f"the column {name!r} is {column['type']!s}, not {_family(ours.type).value}"
+                yield f"column {name!r} is {column['type']!s}, not {_family(ours.type).value}"
             elif ours is None and self._must_be_given(name):
-                yield f"the column {name!r} must have a value and is not known"
+                yield f"column {name!r} requires a value and is unknown"
         if any(name not in self._columns for name in self._former.columns):
             return
         yield from self._key_problems()
@@ -209,9 +209,9 @@ class _Existing:
         """What `complete` and `index` would add."""
         for column in self._table.c:
             if column.name not in self._columns:
-                yield f"the column {column.name!r} is missing"
+                yield f"column {column.name!r} is missing"
         for index in self._missing_indexes():
-            yield f"the index {index.name!r} is missing"
+            yield f"index {index.name!r} is missing"
 
     def complete(self) -> None:
         """Add the columns that only we have, and give the others types that hold every value we store."""
@@ -301,7 +301,7 @@ class _Existing:
             if found is None or not index.is_unique or self._serves(found, index):
                 continue
             if not (index.is_key and self._has_key(index)):
-                yield f"the index {index.name!r} is not unique, or has other columns"
+                yield f"index {index.name!r} is not unique, or has other columns"
 
     def _is_counted(self, name: str) -> bool:
         if self._primary_key != [name]:

@@ -391,4 +391,4 @@ def open_database(url: str, *, clock: Clock, direct_url: str | None = None) -> D
                 session_engine=postgresql.create_engine(direct, clock) if direct else None,
             )
         case other:
-            raise invalid_url(f"{other} is not a database Tsuzuki can use")
+            raise invalid_url(f"{other} databases are not supported")

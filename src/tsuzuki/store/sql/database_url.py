@@ -27,7 +27,7 @@ def parse_url(text: str) -> URL:
         _check_ports(hosts.split(","))
         url = make_url(f"{scheme}{separator}{user}{at}{slash}{path}")
     except (ArgumentError, ValueError):
-        raise invalid_url("the database URL cannot be read") from None
+        raise invalid_url("cannot parse the database URL") from None
     return url.update_query_pairs([("host", host) for host in hosts.split(",")])
 
 
@@ -61,8 +61,8 @@ def check_parameters(url: URL, known: Collection[str]) -> None:
     for name in url.query:
         if name not in known:
             raise ConfigurationError(
-                f"the database URL has a parameter {name!r}, which is not known",
-                hint=did_you_mean(name, known) + "Leave it out if it means nothing to you.",
+                f"unknown parameter {name!r} in the database URL",
+                hint=did_you_mean(name, known) + "Remove it.",
                 code="database_url",
             )
 

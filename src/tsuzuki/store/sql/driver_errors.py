@@ -21,7 +21,7 @@ SQLITE_ERRORS = (
     (
         "unable to open database file",
         "cannot be opened",
-        "Does the folder exist, and may you write there?",
+        "Check that the folder exists and is writable.",
     ),
     (
         "readonly database",
@@ -31,15 +31,15 @@ SQLITE_ERRORS = (
     (
         "disk is full",
         "is out of disk space",
-        "Free some space; nothing that was confirmed is lost.",
+        "Free some disk space; nothing that was confirmed is lost.",
     ),
-    ("disk i/o error", "cannot be read or written", "Look at the disk; then run: tsuzuki db check"),
+    ("disk i/o error", "cannot be read or written", "Check the disk, then run: tsuzuki db check"),
     (
         "file is not a database",
         "is not an SQLite database",
-        "Is the path right? Nothing was changed.",
+        "Check the path. Nothing was changed.",
     ),
-    ("malformed", "is damaged", "Restore a backup; run: tsuzuki db check"),
+    ("malformed", "is damaged", "Restore a backup; check it with: tsuzuki db check"),
     (
         "is locked",
         f"stayed locked by another writer for {LOCK_TIMEOUT_SECONDS:.0f} s (lock timeout)",
@@ -57,26 +57,29 @@ NOT_HEALED_BY_TIME = (
 """Those after which a person has to do something: no later moment is named for another try."""
 
 POSTGRES_ERRORS = {
-    "25006": ("is read-only", "Is it a standby? Use the URL of the primary server."),
+    "25006": ("is read-only", "If it is a standby, use the URL of the primary server."),
     "40P01": ("ended this transaction because of a deadlock", "Nothing was changed; try again."),
-    "53100": ("is out of disk space", "Free some space; nothing that was confirmed is lost."),
+    "53100": ("is out of disk space", "Free some disk space; nothing that was confirmed is lost."),
     "55P03": ("did not grant a lock in time (lock timeout)", "Nothing was changed; try again."),
-    "57014": ("ended this statement (statement timeout)", "Is its statement_timeout very short?"),
+    "57014": (
+        "ended this statement (statement timeout)",
+        "Check whether its statement_timeout is very short.",
+    ),
 }
 """By SQLSTATE."""
 
-_LOGIN = "Correct user and password in the database URL. See TSUZUKI_DATABASE_URL."
+_LOGIN = "Correct the user and password in the database URL. See TSUZUKI_DATABASE_URL."
 REFUSALS = (
     (r"password authentication failed|no password supplied", _LOGIN),
     (r'role ".*" does not exist', _LOGIN),
     (r"no pg_hba\.conf entry", "Let the server's pg_hba.conf allow this user from this host."),
     (
         r"session is read-only|hot standby mode",
-        "No server of the URL is a primary: wait for the failover, or promote a standby.",
+        "None of the URL's servers is a primary: wait for the failover, or promote a standby.",
     ),
     (
         r'database ".*" does not exist',
-        "Make the database (createdb), or correct its name in TSUZUKI_DATABASE_URL.",
+        "Create the database (createdb), or correct its name in TSUZUKI_DATABASE_URL.",
     ),
 )
 """By a pattern of the message with which a server that runs refuses a connection; it has no SQLSTATE."""
@@ -108,7 +111,7 @@ def translate_errors(url: URL) -> Iterator[None]:
             raise _unreachable(problem.orig, url) from problem
         raise
     except PoolTimeout as problem:
-        hint = "Transactions of handlers take long, or there are many at once: lower --capacity."
+        hint = "Handlers hold transactions for long, or there are many at once: lower --capacity."
         raise _error(_shown(url), f"is busy: {problem}", hint) from problem
     except StatementError as problem:
         # A value that one of our own column types refused, wrapped by SQLAlchemy.
@@ -142,21 +145,24 @@ def _unreachable(problem: BaseException | None, url: URL) -> Unreachable:
                 return _error(str(url.database), what, hint, heals=heals)
     name = _shown(url)
     if is_out_of_connections(problem):
-        hint = "Raise max_connections there, or run fewer processes: each keeps two, and more under load."
-        return _error(name, "has no connection left", hint)
+        hint = (
+            "Raise max_connections on the server, or run fewer processes: each keeps two "
+            "connections, and more under load."
+        )
+        return _error(name, "has no free connection", hint)
     known = POSTGRES_ERRORS.get(getattr(problem, "sqlstate", None) or "")
     if known is not None:
         return _error(name, *known)
     for pattern, hint in REFUSALS:
         if re.search(pattern, message):
-            return _error(name, f"does not let us in: {message}", hint)
-    hint = "Is the server running, and is the URL right? See TSUZUKI_DATABASE_URL."
-    return _error(name, f"does not answer: {message}", hint)
+            return _error(name, f"refuses the connection: {message}", hint)
+    hint = "Check that the server is running and the URL is correct. See TSUZUKI_DATABASE_URL."
+    return _error(name, f"is unavailable: {message}", hint)
 
 
 def _not_permitted(problem: BaseException | None, url: URL) -> NotPermitted:
     return NotPermitted(
-        f"the database {_shown(url)} refuses: {_first_line(problem)}",
+        f"database {_shown(url)} denies access: {_first_line(problem)}",
         hint="Let the owner grant it, for tables: GRANT CREATE, USAGE ON SCHEMA public TO the user.",
         code="database_privilege",
     )

@@ -65,9 +65,10 @@ class FileIdentity:
             return None
         path, fate = self._fate
         return DatabaseReplaced(
-            f"the database file {path} was {fate} while this process used it; nothing more is written",
-            hint="Stop all processes, put the right file in place without the -wal and -shm files of another one, "
-            "then start them again.",
+            f"the database file {path} was {fate} while this process used it; the process "
+            "writes nothing more",
+            hint="Stop all processes, put the correct file in place without another file's -wal and "
+            "-shm, and start them again.",
         )
 
     def forget(self) -> None:

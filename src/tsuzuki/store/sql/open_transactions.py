@@ -56,10 +56,10 @@ class OpenTransactions:
             raise RuntimeError("a write transaction was opened inside another one")
         if any(self._one_writer or _is_same_run(one.user, user) for one in held_up):
             raise UsageError(
-                "this transaction would wait forever: the one before it is open in a coroutine that cannot continue "
-                "meanwhile",
-                hint="Do not await inside `with app.transaction()`: await first, then write. "
-                "A handler that takes `run` may await inside `run.transaction()`, one at a time.",
+                "this transaction would wait forever: the previous one is open in a coroutine that "
+                "cannot continue in the meantime",
+                hint="Do not await inside `with app.transaction()`: await first, then write. A handler "
+                "that takes `run` can await inside `run.transaction()`, one at a time.",
                 code="transaction_deadlock",
             )
 

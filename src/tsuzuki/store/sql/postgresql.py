@@ -155,8 +155,9 @@ def check_commit(raw: Any) -> None:
     without an error. The driver knows this without asking the server."""
     if raw.pgconn.transaction_status == TRANSACTION_STATUS_FAILED:
         raise UsageError(
-            "the transaction cannot be committed: a statement in it failed, and its error was caught",
-            hint="Let the error end the transaction, or send the statement in a savepoint: connection.begin_nested().",
+            "cannot commit the transaction: a statement in it failed, and its error was caught",
+            hint="Let the error end the transaction, or execute the statement in a savepoint: "
+            "connection.begin_nested().",
             code="transaction_failed",
         )
 
@@ -164,7 +165,7 @@ def check_commit(raw: Any) -> None:
 def create_engine(url: URL, clock: Clock) -> Engine:
     connect_timeout = str(url.query.get("connect_timeout", CONNECT_TIMEOUT_SECONDS))
     if not connect_timeout.isdecimal():
-        raise invalid_url("connect_timeout is a whole number of seconds")
+        raise invalid_url("connect_timeout must be a whole number of seconds")
     try:
         engine = sqlalchemy.create_engine(
             url.set(drivername="postgresql+psycopg"),
@@ -184,7 +185,7 @@ def create_engine(url: URL, clock: Clock) -> Engine:
         )
     except (ModuleNotFoundError, NoSuchModuleError):
         raise extra_missing(
-            "PostgreSQL is asked for, but its driver is not installed",
+            "the PostgreSQL driver is not installed",
             extra="postgres",
             code="driver_missing",
         ) from None

@@ -20,7 +20,7 @@ from tsuzuki.model.errors import ReadTimedOut
 REPEAT_SECONDS = 0.1
 """A cancel that comes between two statements stops neither, so it is repeated."""
 
-ASK_FOR_LESS = "Narrow the window: name a job, a state or a shorter time."
+ASK_FOR_LESS = "Narrow the selection to a job, a state or a shorter time."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,4 +114,4 @@ class ReadWatch:
 
 
 def _timed_out(limit: _Limit) -> ReadTimedOut:
-    return ReadTimedOut(f"this takes longer than {limit.seconds:g} s", hint=limit.hint)
+    return ReadTimedOut(f"the query takes longer than {limit.seconds:g} s", hint=limit.hint)

@@ -57,12 +57,12 @@ class SqlitePool(ConnectionPool):
 def create_engine(url: URL, clock: Clock, identity: FileIdentity) -> Engine:
     if sqlite3.sqlite_version_info < VERSION_OLDEST:
         raise Unreachable(
-            f"this Python brings SQLite {sqlite3.sqlite_version}, which is too old",
+            f"SQLite {sqlite3.sqlite_version} of this Python is too old",
             hint="Use a Python built with SQLite 3.35 or newer, or PostgreSQL.",
             code="sqlite_too_old",
         )
     if url.database in (None, "", ":memory:"):
-        raise invalid_url("an SQLite database needs a file, which several processes can share")
+        raise invalid_url("an SQLite database must be a file that processes can share")
     check_parameters(url, PARAMETERS)
     synchronous = _synchronous(url)
     engine = sqlalchemy.create_engine(
@@ -160,7 +160,7 @@ def _synchronous(url: URL) -> str:
     synchronous = str(url.query.get("synchronous", "full")).lower()
     if synchronous not in SYNCHRONOUS:
         raise ConfigurationError(
-            f"synchronous={synchronous} is not known",
+            f"unknown value synchronous={synchronous}",
             hint=f"Use one of: {', '.join(SYNCHRONOUS)}.",
             code="database_url",
         )

@@ -84,7 +84,7 @@ class KeyText(TypeDecorator[str]):
         if "\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
             raise UsageError(
                 f"{value!r} cannot be a key",
-                hint="Leave out NUL characters and halves of surrogate pairs.",
+                hint="Remove NUL characters and unpaired surrogates.",
                 code="not_text",
             )
         return value

@@ -69,8 +69,8 @@ class WriteHold:
         if self._seconds_max is None:
             return
         raise UsageError(
-            f"the transaction of run {self.user.run_id} held SQLite's write lock for more than {self._seconds_max:g} s "
-            "and was rolled back",
+            f"the transaction of run {self.user.run_id} held SQLite's write lock for more than "
+            f"{self._seconds_max:g} s and was rolled back",
             hint="Write in several short transactions, raise the setting transaction_seconds_max, or use PostgreSQL.",
             code="transaction_too_long",
         )

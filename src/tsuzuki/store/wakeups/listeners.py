@@ -88,7 +88,7 @@ class SqliteListener:
         try:
             return self._raw.execute(sql).fetchall()
         except sqlite3.Error as problem:
-            raise Unreachable(f"the database file cannot be watched: {problem}") from problem
+            raise Unreachable(f"cannot watch the database file: {problem}") from problem
 
     def close(self) -> None:
         if self._watch is not None:
@@ -117,8 +117,9 @@ class PostgresListener:
         if not is_notified:
             self.close()
             raise NotListening(
-                "the connection pooler of the database passes no notification on (transaction mode)",
-                hint="Name a way past it: TSUZUKI_DATABASE_DIRECT_URL. Until then new work is found by polling.",
+                "the database's connection pooler does not forward notifications (transaction mode)",
+                hint="Set TSUZUKI_DATABASE_DIRECT_URL to bypass it. Until then, new work is found by "
+                "polling.",
                 code="listen_pooled",
             )
 

@@ -1,4 +1,4 @@
-"""`/audit`: who changed what."""
+"""`/audit`: who changed what, and when."""
 
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -27,7 +27,7 @@ class AuditOut(Model):
     object_id: str
     before: Any
     after: Any
-    job: str | None = Field(description="Of a change of a run: its job.")
+    job: str | None = Field(description="The job, if a run was changed.")
 
 
 class AuditQuery(PageRequest):

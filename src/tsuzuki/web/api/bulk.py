@@ -1,4 +1,4 @@
-"""`/bulk`: cancel or retry every run that a filter matches. Preview, confirm, follow, stop."""
+"""`/bulk`: preview, confirm, follow and stop bulk actions, which cancel or retry all runs that match a filter."""
 
 from typing import Annotated, Any
 
@@ -39,7 +39,7 @@ class BulkOut(Model):
     id: int
     verb: BulkVerb
     state: BulkState
-    filter: dict[str, Any] = Field(description="As it was understood and is kept.")
+    filter: dict[str, Any] = Field(description="The filter as it was parsed and stored.")
     matched: int
     done: int
     run_id: int | None
@@ -52,7 +52,7 @@ class BulkOut(Model):
 
 
 class BulkPreview(BulkOut):
-    samples: list[RunOut] = Field(description="The first of the runs that match, at most ten.")
+    samples: list[RunOut] = Field(description="The first matching runs, at most ten.")
 
 
 class BulkResultOut(Model):

@@ -1,4 +1,4 @@
-"""`/database/check`: whether the database is whole. Upgrades and backups are made on the server."""
+"""`/database/check`: check database integrity. Upgrades and backups are made on the server."""
 
 from pydantic import Field
 
@@ -21,14 +21,14 @@ class FindingOut(Model):
 
 
 class DatabaseCheck(Model):
-    ok: bool = Field(description="No check found a fault.")
+    ok: bool = Field(description="True if no check found a problem.")
     findings: list[FindingOut]
 
 
 @router.get("/database/check", right=Right.SETTINGS_READ)
 def check_database(context: Context) -> DatabaseCheck:
     """Look whether the database is whole; nothing is changed. On a large one this takes a while."""
-    with limited_reads(CHECK_SECONDS, hint="Check it on the server: tsuzuki db check"):
+    with limited_reads(CHECK_SECONDS, hint="Run the check on the server: tsuzuki db check"):
         checked = context.application.maintenance.check()
     findings = [
         FindingOut(

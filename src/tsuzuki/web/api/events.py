@@ -1,4 +1,4 @@
-"""`/events`: say that something happened, and look at what did."""
+"""`/events`: emit and list events."""
 
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -29,8 +29,10 @@ class EventOut(Model):
 
 
 class EmittedEvent(EventOut):
-    is_new: bool = Field(description="False if it was emitted before: this is the event of then.")
-    listeners: list[str] = Field(description="The jobs that it runs.")
+    is_new: bool = Field(
+        description="False if the event was emitted before; that event is returned."
+    )
+    listeners: list[str] = Field(description="Jobs started by the event.")
 
 
 class NewEvent(Model):

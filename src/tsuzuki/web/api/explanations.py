@@ -1,4 +1,4 @@
-"""Why a run or a job is where it is, as it is answered."""
+"""The response that explains the state of a run or job."""
 
 from tsuzuki.model.states import Outcome, RunState
 from tsuzuki.services.explain import Cause, Explanation, StatusReason

@@ -1,4 +1,4 @@
-"""`/failures`: what failed for one cause, as one group; retried or acknowledged as one."""
+"""`/failures`: failure groups; retry or acknowledge one."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -25,8 +25,8 @@ class FailureGroupOut(Model):
 
     id: str
     signature: str
-    failures: int = Field(description="Among the newest 20,000 failures.")
-    jobs: int = Field(description="Of those failures.")
+    failures: int = Field(description="Number among the newest 20,000 failures.")
+    jobs: int = Field(description="Number of unacknowledged failures among them.")
     first_failed_at: Moment
     last_failed_at: Moment
     last_run_id: int
@@ -34,21 +34,23 @@ class FailureGroupOut(Model):
     acknowledged_at: Moment | None
     acknowledged_by: str | None
     is_open: bool
-    job_names: list[str] = Field(description="Those jobs.")
+    job_names: list[str] = Field(description="Affected jobs.")
 
 
 class FailureGroupDetail(FailureGroupOut):
-    run_ids: list[int] = Field(description="Its newest runs, at most 50.")
+    run_ids: list[int] = Field(description="Newest runs of the group, at most 50.")
 
 
 class FailureQuery(PageRequest):
-    since: GivenMoment | None = Field(None, description="A week ago unless given.")
-    acknowledged: bool = Field(False, description="Also those that are acknowledged.")
+    since: GivenMoment | None = Field(
+        None, description="Start of the time range (default: 7 days ago)."
+    )
+    acknowledged: bool = Field(False, description="Include acknowledged failures.")
 
 
 class Acknowledgement(Model):
     through: Annotated[int, Field(ge=1, le=INTEGER_MAX), IS_NUMBER] | None = Field(
-        None, description="Only the failures of runs up to this one."
+        None, description="Acknowledge only failures up to this run ID."
     )
 
 

@@ -1,4 +1,4 @@
-"""`/jobs`: what is defined in the file and in the database, and changing what is in the database."""
+"""`/jobs`: list jobs, and change those defined in the database."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,16 +27,18 @@ router = ApiRouter("jobs")
 JOB_NAME_LENGTH_MAX = 100
 JobName = Annotated[str, Path(min_length=1, max_length=JOB_NAME_LENGTH_MAX, examples=["hello"])]
 IfMatch = Annotated[
-    str | None, Header(description="The ETag of the version that is changed.", examples=['"3"'])
+    str | None, Header(description="ETag of the version to change.", examples=['"3"'])
 ]
 Definition = Annotated[
     dict[str, JsonValue],
     Field(
-        description="The keys of a job as they are written in tsuzuki.yaml.",
+        description="Keys of the job, as in tsuzuki.yaml.",
         examples=[{"command": ["echo", "hello"], "schedule": "every 10 minutes"}],
     ),
 ]
-ETAG_HEADER = {"headers": {"ETag": {"description": "The version.", "schema": {"type": "string"}}}}
+ETAG_HEADER = {
+    "headers": {"ETag": {"description": "ETag of the version.", "schema": {"type": "string"}}}
+}
 
 
 class JobOut(Model):
@@ -45,7 +47,7 @@ class JobOut(Model):
     name: str
     id: int | None
     version: int | None = Field(
-        description="Also the ETag. Null for a job that is not applied yet."
+        description="Version of the job, also its ETag. Null if the job is not applied yet."
     )
     source: JobSource
     sync_state: SyncState
@@ -72,7 +74,7 @@ class JobOut(Model):
 
 
 class ApplyRequest(Model):
-    dry_run: bool = Field(False, description="Change nothing.")
+    dry_run: bool = Field(False, description="Check the change without making it.")
 
 
 class JobChange(Model):
@@ -88,13 +90,13 @@ class AppliedOut(Model):
 
 
 class JobQuery(PageRequest):
-    enabled: bool | None = Field(None, description="Only those that are switched on, or off.")
+    enabled: bool | None = Field(None, description="Filter by enabled or disabled jobs.")
     source: JobSource | None = None
-    handler: str | None = Field(None, max_length=100, description="The kind of job: `command`.")
+    handler: str | None = Field(None, max_length=100, description="Job type, such as `command`.")
     tag: str | None = Field(None, max_length=200)
-    search: str | None = Field(None, max_length=100, description="Part of the name.")
+    search: str | None = Field(None, max_length=100, description="Part of the job name.")
     built_in: bool = Field(
-        False, description="Also jobs of our own, such as the one that carries out bulk actions."
+        False, description="Include built-in jobs, such as the one for bulk actions."
     )
 
 

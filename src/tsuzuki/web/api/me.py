@@ -1,4 +1,4 @@
-"""`/me`: for whom a request acts, and what it may do."""
+"""`/me`: the principal of the request and its permissions."""
 
 from tsuzuki.model.access import Role
 from tsuzuki.web.answers import Model, Moment

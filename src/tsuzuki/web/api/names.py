@@ -32,7 +32,7 @@ NewPassword = Annotated[
     str,
     Field(
         max_length=LENGTH_MAX,
-        description="Not one character repeated, and not the name.",
+        description="Must not repeat a single character or equal the name.",
         json_schema_extra={"format": "password", "minLength": LENGTH_MIN},
     ),
 ]

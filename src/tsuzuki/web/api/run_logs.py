@@ -55,7 +55,9 @@ def line_out(context: Context, line: LogLine) -> LogLineOut:
 def run_logs(
     context: Context,
     run_id: RunId,
-    after: Annotated[int, Query(ge=0, le=2**31 - 1, description="After this `seq`.")] = 0,
+    after: Annotated[
+        int, Query(ge=0, le=2**31 - 1, description="Return lines after this `seq`.")
+    ] = 0,
     limit: Annotated[int, Query(ge=1, le=LINES_MAX)] = 1000,
 ) -> LogPage:
     """The lines that are there now."""

@@ -1,4 +1,4 @@
-"""A run as it is answered."""
+"""The response model of a run."""
 
 from dataclasses import asdict
 from typing import Any
@@ -24,7 +24,8 @@ class RunOut(Model):
     job_name: str
     state: RunState
     outcome: Outcome | None = Field(
-        description="How it ended, for people: a skipped run has the state CANCELED. Null until it ends."
+        description="Outcome for people: unlike `state`, it distinguishes SKIPPED from CANCELED. Null "
+        "until the run ends."
     )
     version: int
     trigger: Trigger
@@ -42,7 +43,7 @@ class RunOut(Model):
     origin_id: int | None
     idempotency_key: str | None
     work_key: str | None = Field(
-        description="The key that its handler passes to outside services; retries have the same."
+        description="Idempotency key for calls to outside services; retries share it."
     )
     concurrency_key: str | None
     event_id: int | None
@@ -62,7 +63,7 @@ class RunOut(Model):
     progress_total: int | None
     progress_at: Moment | None
     blocked_by: int | None = Field(
-        description="The unfinished run because of which this one was skipped (reason `overlap`)."
+        description="The run in progress that caused this one to be skipped (reason `overlap`)."
     )
 
 
@@ -70,7 +71,7 @@ class ListedRun(RunOut):
     """A run of a list: one that waits has the reason for it."""
 
     waits_for: ReasonOut | None = Field(
-        description="Why it waits: the first reason of its explanation. Null if it does not wait."
+        description="Main reason why the run is waiting. Null if it is not waiting."
     )
 
 
@@ -92,9 +93,10 @@ class TransitionOut(Model):
 class RunDetail(RunOut):
     """A run with its history."""
 
-    retried_as: int | None = Field(description="The run that retries this one.")
+    retried_as: int | None = Field(description="ID of the run that retries this one.")
     cancel_requested_by: str | None = Field(
-        description="Who canceled it while its handler held its row: it ends when the row is free."
+        description="Who requested the cancellation while the handler's transaction was open; the run "
+        "ends with that transaction."
     )
     cancel_requested_at: Moment | None
     history: list[TransitionOut]

@@ -40,17 +40,19 @@ _STORED_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 class RunConditions(BaseModel):
     """Every condition holds; of one with several values, one value must fit. Times need a zone."""
 
-    job: Names = Field(default_factory=list, description="Of these jobs.")
+    job: Names = Field(default_factory=list, description="Include only runs of these jobs.")
     exclude_job: Names = Field(default_factory=list)
     state: list[RunState] = Field(default_factory=list, max_length=50)
     exclude_state: list[RunState] = Field(default_factory=list, max_length=50)
     outcome: list[Outcome] = Field(
         default_factory=list,
         max_length=50,
-        description="Ended with one of these outcomes. Skipped runs are apart from canceled ones.",
+        description="Include only runs with one of these outcomes. SKIPPED is separate from CANCELED.",
     )
     exclude_outcome: list[Outcome] = Field(default_factory=list, max_length=50)
-    worker: Names = Field(default_factory=list, description="Assigned to one of these workers.")
+    worker: Names = Field(
+        default_factory=list, description="Include only runs assigned to these workers."
+    )
     exclude_worker: Names = Field(default_factory=list)
     reason: list[Reason] = Field(default_factory=list, max_length=50)
     exclude_reason: list[Reason] = Field(default_factory=list, max_length=50)
@@ -59,18 +61,20 @@ class RunConditions(BaseModel):
     concurrency_key: str | None = Field(None, max_length=500)
     event_id: Id | None = None
     retry_of: Id | None = None
-    origin_id: Id | None = Field(None, description="Of the chain of retries of this run.")
+    origin_id: Id | None = Field(None, description="Include only runs of this run's retry chain.")
     failure_group: str | None = Field(
-        None, max_length=200, description="Failed for this cause: the id of a group of failures."
+        None, max_length=200, description="Include only runs of this failure group."
     )
     search: str | None = Field(
         None,
         min_length=1,
         max_length=200,
-        description="Part of the error, of the job's name or of the concurrency key.",
+        description="Text in the error, job name or concurrency key.",
     )
     created_from: GivenMoment | None = None
-    created_until: GivenMoment | None = Field(None, description="Before this time.")
+    created_until: GivenMoment | None = Field(
+        None, description="End of the time range (exclusive)."
+    )
     finished_from: GivenMoment | None = None
     finished_until: GivenMoment | None = None
 
@@ -109,7 +113,7 @@ class RunConditions(BaseModel):
             wanted, excluded = set(getattr(self, name)), set(getattr(self, f"exclude_{name}"))
             if wanted and wanted <= excluded:
                 impossible.append(
-                    _impossible(f"{where}.exclude_{name}", f"all of {name} is excluded")
+                    _impossible(f"{where}.exclude_{name}", f"all values of {name} are excluded")
                 )
         if set(self.exclude_state) == set(RunState):
             impossible.append(_impossible(f"{where}.exclude_state", "every state is excluded"))
@@ -128,7 +132,9 @@ class RunQuery(RunConditions, PageRequest):
 
 
 def _impossible(where: str, why: str) -> PartProblem:
-    return PartProblem(where=where, message=f"no run can match: {why}", code="filter_impossible")
+    return PartProblem(
+        where=where, message=f"no run can match this filter: {why}", code="filter_impossible"
+    )
 
 
 def conditions_out(stored: Mapping[str, Any]) -> dict[str, Any]:

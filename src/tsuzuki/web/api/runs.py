@@ -1,4 +1,4 @@
-"""`/runs` and the start of one: list, look at, wait for, cancel and retry runs."""
+"""`/runs`: start, list, read, wait for, cancel and retry runs."""
 
 from contextlib import suppress
 from dataclasses import asdict
@@ -95,7 +95,10 @@ async def start_run(
     name: JobName,
     body: StartRun | None = None,
     prefer: Annotated[
-        str | None, Header(description="`wait=30` waits for the end.", examples=["wait=30"])
+        str | None,
+        Header(
+            description="`wait=30` waits up to 30 seconds for the run to end.", examples=["wait=30"]
+        ),
     ] = None,
 ) -> RunOut:
     """Start a run of a job now. `Prefer: wait=30` answers when it has ended, or after that time."""

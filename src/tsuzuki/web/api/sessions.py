@@ -1,4 +1,4 @@
-"""`/sessions`: browsers that are signed in; they can be listed and ended."""
+"""`/sessions`: list and end browser sessions."""
 
 from typing import Annotated
 
@@ -35,7 +35,9 @@ class SessionOut(Model):
 
 
 class SessionQuery(PageRequest):
-    every_user: bool = Field(False, description="Those of all users; needs access:manage.")
+    every_user: bool = Field(
+        False, description="Include the sessions of all users; requires access:manage."
+    )
 
 
 @router.get("/sessions", right=Right.ACCESS_OWN)
@@ -70,7 +72,7 @@ def sign_out(request: Request, context: Context, response: Response) -> None:
     """End the session of the request."""
     if not context.principal.has_session:
         raise Conflict(
-            "the request was made in no session",
+            "the request does not belong to a session",
             hint="A token is revoked with: DELETE /api/v1/tokens/ID",
             code="no_session",
         )

@@ -1,4 +1,4 @@
-"""`/settings`: what can be tuned while everything runs."""
+"""`/settings`: read and change settings while everything is running."""
 
 from typing import Annotated, Literal
 

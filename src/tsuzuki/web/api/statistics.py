@@ -1,4 +1,4 @@
-"""`/statistics`: how runs ended over time, and how long they took."""
+"""`/statistics`: counts and durations of ended runs over time."""
 
 from typing import Annotated, Any
 
@@ -16,9 +16,9 @@ router = ApiRouter("statistics")
 
 HOURS_SHOWN_MAX = 24 * 31
 Hours = Annotated[
-    int, Query(ge=1, le=HOURS_SHOWN_MAX, description="How many hours, the current one included.")
+    int, Query(ge=1, le=HOURS_SHOWN_MAX, description="Number of hours, including the current one.")
 ]
-JobFilter = Annotated[str | None, Query(max_length=200, description="Of this job only.")]
+JobFilter = Annotated[str | None, Query(max_length=200, description="Include only this job.")]
 
 
 class OutcomesOut(Model):
@@ -32,7 +32,7 @@ class OutcomesOut(Model):
 
 
 class HourOut(OutcomesOut):
-    hour: Moment = Field(description="The start of the hour.")
+    hour: Moment = Field(description="Start of the hour.")
 
 
 class HoursOut(Model):

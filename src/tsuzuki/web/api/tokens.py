@@ -1,4 +1,4 @@
-"""`/tokens`: the credentials of programs. The text of a token is answered once, when it is made."""
+"""`/tokens`: the tokens of programs. The token itself is returned once, when it is created."""
 
 from typing import Annotated
 
@@ -24,7 +24,7 @@ from tsuzuki.web.security.rights import AUTHENTICATED
 router = ApiRouter("access")
 
 RightName = Annotated[str, Field(pattern=r"^[a-z_]+:[a-z_]+$", max_length=100)]
-TokenId = Annotated[str, Path(min_length=1, max_length=200, description="Its id or its name.")]
+TokenId = Annotated[str, Path(min_length=1, max_length=200, description="ID or name of the token.")]
 
 
 class TokenOut(Model):
@@ -48,29 +48,32 @@ class TokenOut(Model):
 
 
 class RevokedTokenOut(TokenOut):
-    also_revoked: list[str] = Field(description="The names of those that were made with it.")
+    also_revoked: list[str] = Field(description="Names of the tokens created with it.")
 
 
 class NewTokenOut(TokenOut):
-    token: str = Field(description="The token itself. It is stored nowhere and not shown again.")
+    token: str = Field(description="The token. It is not stored and cannot be shown again.")
 
 
 class NewTokenRequest(Model):
     name: GivenName
     role: Role
     scopes: list[RightName] | None = Field(
-        None, max_length=50, description="What it is narrowed to; all that the role has without it."
+        None,
+        max_length=50,
+        description="Scopes to limit the token to (default: all permissions of the role).",
     )
     expires_in_seconds: Number = Field(
         LIFETIME_DEFAULT_SECONDS,
         ge=LIFETIME_MIN_SECONDS,
         le=LIFETIME_MAX_SECONDS,
-        description="A token that is made with a token ends no later than that one, and is revoked with it.",
+        description="A token created with another token expires no later than that one and is revoked "
+        "with it.",
     )
 
 
 class TokenQuery(PageRequest):
-    revoked: bool = Field(False, description="Also those that are revoked.")
+    revoked: bool = Field(False, description="Include revoked tokens.")
 
 
 def token_out(view: TokenView) -> TokenOut:

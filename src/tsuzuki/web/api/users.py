@@ -1,4 +1,4 @@
-"""`/users`: the people who sign in with a password."""
+"""`/users`: people who sign in with a password."""
 
 from pydantic import ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
@@ -47,7 +47,9 @@ class UserChange(Model):
 
 class PasswordChange(Model):
     password: NewPassword
-    current: Password | None = Field(None, description="The current one; needed for one's own.")
+    current: Password | None = Field(
+        None, description="Current password; required to change your own."
+    )
 
 
 def user_out(view: User) -> UserOut:
@@ -90,7 +92,7 @@ def change_user(context: Context, name: UserName, body: UserChange) -> UserOut:
     """Give a user another role, or disable or enable the user. The last admin answers 409."""
     users, by = context.application.users, context.principal
     if (body.role is None) == (body.disabled is None):
-        message = "give one of role and disabled: each is a change of its own"
+        message = "give either role or disabled, one change at a time"
         raise InvalidRequest([PartProblem(where="body", message=message, code="one_change")])
     if body.role is not None:
         return user_out(users.set_role(name, body.role, by=by))

@@ -61,7 +61,7 @@ class VerificationOut(Model):
     run_id: int
     job_name: str
     state: RunState
-    ok: bool | None = Field(description="Whether nothing is missing. Null without a result.")
+    ok: bool | None = Field(description="True if nothing is missing. Null without a result.")
     created_at: Moment
     started_at: Moment | None
     finished_at: Moment | None
@@ -71,7 +71,9 @@ class VerificationOut(Model):
 
 
 class NewVerification(Model):
-    parts: list[Part] = Field([], max_length=PARTS_MAX, description="What to verify. Empty: all.")
+    parts: list[Part] = Field(
+        [], max_length=PARTS_MAX, description="Parts to verify (default: all)."
+    )
     days: int = Field(
         DAYS, ge=1, le=3660, description="Number of days whose ticks and posts are verified."
     )

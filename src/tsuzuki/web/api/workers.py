@@ -1,4 +1,4 @@
-"""`/workers` and `/leader`: which there are, and orders to them."""
+"""`/workers` and `/leader`: list workers, and drain, detach or depose them."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -64,7 +64,7 @@ class LeaderOut(Model):
 
 
 class WorkerQuery(PageRequest):
-    gone: bool = Field(False, description="Also those that left.")
+    gone: bool = Field(False, description="Include stopped workers.")
 
 
 def worker_out(view: WorkerView) -> WorkerOut:

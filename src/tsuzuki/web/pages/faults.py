@@ -1,4 +1,4 @@
-"""What is wrong with a definition that was typed into a form, one sentence per fault."""
+"""Problems of a definition entered in a form, one sentence each."""
 
 from tsuzuki.model.errors import ConfigurationError, TsuzukiError
 from tsuzuki.web.answers import Model

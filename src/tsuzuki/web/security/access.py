@@ -43,9 +43,9 @@ class AccessAuthenticator:
         if self._owner_mode is OwnerMode.OPEN:
             return self._owner
         raise NotAuthenticated(
-            "the request has no token, and the browser is not signed in",
-            hint="Print a link to sign in with: tsuzuki web link. Programs send a token"
-            " (Authorization: Bearer tsz_…), created with: tsuzuki token create NAME",
+            "not signed in, and the request has no token",
+            hint="Print a sign-in link with: tsuzuki web link. Programs send a token "
+            "(Authorization: Bearer tsz_…), created with: tsuzuki token create NAME",
             code="owner_link_needed",
         )
 

@@ -63,12 +63,12 @@ async def authenticate(
         found = await lookups.ask(("token", token), look) if token else None
         if found is None:
             note_refusal(connection, "token")
-        return _require(found, "the token is not known, has expired or was revoked")
+        return _require(found, "the token is unknown, expired or revoked")
     if session is not None:
         found = await lookups.ask(("session", session), partial(authenticator.by_session, session))
         return _require(found, "the session has ended")
     if any(name in _AS_SENT for name, _ in connection.headers.raw):
-        return _require(None, "a request through a proxy needs a token")
+        return _require(None, "requests through a proxy require a token")
     if is_monitoring:
         found = await lookups.ask("monitoring", authenticator.for_monitoring)
     else:

@@ -66,11 +66,13 @@ async def _read(request: Request, bytes_max: int) -> bytes:
                 chunks.append(chunk)
     except ClientDisconnect:  # no client is left to read why
         raise RequestError(
-            "the connection ended before the body had arrived", status=400, code="body_incomplete"
+            "the connection was closed before the body was complete",
+            status=400,
+            code="body_incomplete",
         ) from None
     except TimeoutError:
         raise RequestError(
-            f"the body did not arrive within {BODY_SECONDS_MAX:g} s", status=408, code="body_slow"
+            f"the body was not received within {BODY_SECONDS_MAX:g} s", status=408, code="body_slow"
         ) from None
     return b"".join(chunks)
 
@@ -79,7 +81,7 @@ def _too_large(bytes_max: int) -> NoReturn:
     raise RequestError(
         f"the body is larger than {bytes_max} bytes",
         status=413,
-        hint="Send less at once.",
+        hint="Send less data per request.",
         code="body_too_large",
     )
 
@@ -89,9 +91,9 @@ def check_content_type(request: Request, body: bytes) -> None:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if body and media_type != "application/json" and not media_type.endswith("+json"):
         raise RequestError(
-            f"the body is {media_type or 'of no type'}, not JSON",
+            f"the body has {media_type or 'no content type'}, not JSON",
             status=415,
-            hint="Send it with: Content-Type: application/json",
+            hint="Send JSON with: Content-Type: application/json",
             code="not_json_type",
         )
 
@@ -103,7 +105,7 @@ def parse_json(body: bytes) -> Any:
         text = body.decode("utf-8")
     except UnicodeDecodeError as problem:
         raise RequestError(
-            f"the body is not UTF-8: byte {problem.start} cannot be read",
+            f"the body is not valid UTF-8 at byte {problem.start}",
             status=400,
             code="not_utf8",
         ) from None
@@ -118,7 +120,8 @@ def parse_json(body: bytes) -> Any:
         )
     except json.JSONDecodeError as problem:
         raise RequestError(
-            f"the body is not JSON: {problem.msg} (line {problem.lineno}, column {problem.colno})",
+            f"the body is not valid JSON: {problem.msg} (line {problem.lineno}, column "
+            f"{problem.colno})",
             status=400,
             code="not_json",
         ) from None
@@ -128,7 +131,9 @@ def parse_json(body: bytes) -> Any:
 
 def _check_depth(body: bytes) -> None:
     if is_too_deep(body):
-        raise UsageError(f"the body is nested deeper than {DEPTH_MAX} levels", code="body_too_deep")
+        raise UsageError(
+            f"the body is nested more than {DEPTH_MAX} levels deep", code="body_too_deep"
+        )
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -137,9 +142,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise UsageError(
-                    f"the key {name!r} stands twice in one object", code="duplicate_key"
-                )
+                raise UsageError(f"duplicate key {name!r} in an object", code="duplicate_key")
             seen.add(name)
     return found
 
@@ -152,7 +155,7 @@ def _check_surrogates(text: str, value: Any) -> None:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
         raise UsageError(
-            "a text in the body has half of a surrogate pair in it", code="not_text"
+            "a text in the body contains an unpaired surrogate", code="not_text"
         ) from None
 
 
@@ -180,5 +183,5 @@ def _finite(digits: str) -> float:
 
 def _not_a_number(word: str) -> NoReturn:
     raise RequestError(
-        f"the body is not JSON: {word} is no number of it", status=400, code="not_json"
+        f"the body is not valid JSON: {word} is not a JSON number", status=400, code="not_json"
     )

@@ -33,9 +33,9 @@ def check_host(headers: Headers, allowed: Collection[str]) -> None:
     if len(hosts) == 1 and host_name(hosts[0]) in allowed:
         return
     raise RequestError(
-        "this server is not known by the name in the Host header",
+        "this server does not serve the name in the Host header",
         status=421,
-        hint="Use the address it was started with, or start it with --allow-host NAME.",
+        hint="Use the address it was started with, or restart it with --allow-host NAME.",
         code="host_unknown",
     )
 
@@ -54,13 +54,13 @@ def check_origin(
     if is_ours is None:
         is_ours = not has_cookie  # no browser sends neither
     if not is_ours:
-        _refuse("Send it from our own pages, or with a token and without a cookie.")
+        _refuse("Send it from this server's own pages, or with a token and without a cookie.")
 
 
 def check_no_other_site(headers: Headers, scheme: str) -> None:
     """Refuse every request that a page of another site sends, also one with a token."""
     if _is_ours(headers, scheme) is False:
-        _refuse("Send it from a program, or from our own pages.")
+        _refuse("Send it from a program, or from this server's own pages.")
 
 
 def _is_ours(headers: Headers, scheme: str) -> bool | None:
@@ -74,9 +74,7 @@ def _is_ours(headers: Headers, scheme: str) -> bool | None:
 
 
 def _refuse(hint: str) -> NoReturn:
-    raise NotPermitted(
-        "the request comes from a page of another site", hint=hint, code="cross_site"
-    )
+    raise NotPermitted("the request comes from another site", hint=hint, code="cross_site")
 
 
 def _has_any(names: Collection[str], headers: Headers) -> bool:

@@ -130,14 +130,14 @@ class Hub:
     def _check_limits(self, credentials: Credentials) -> None:
         if self.stopping.is_set():
             raise RequestError(
-                "this server is stopping", status=503, code="stopping", retry_after_seconds=2
+                "this server is shutting down", status=503, code="stopping", retry_after_seconds=2
             )
         opened = self.subscriptions
         if len(opened) >= self.limits.streams:
             raise RequestError(
-                f"this server has {len(opened)} streams open, and keeps no more",
+                f"all {len(opened)} streams of this server are in use",
                 status=503,
-                hint="Close streams that are not needed, or start another server.",
+                hint="Close streams you do not need, or start another server.",
                 code="streams_of_server",
                 retry_after_seconds=10,
             )
@@ -145,9 +145,9 @@ class Hub:
             self.limits.streams_of_one
         ):
             raise RequestError(
-                f"{credentials.actor} has {self.limits.streams_of_one} streams open already",
+                f"{credentials.actor} already has {self.limits.streams_of_one} open streams",
                 status=429,
-                hint="Close one, or follow several topics with one stream.",
+                hint="Close one, or subscribe to several topics with one stream.",
                 code="streams_of_one",
                 retry_after_seconds=10,
             )
@@ -163,7 +163,7 @@ class Hub:
                 await self._read_source(name)
                 if self._followed.get(name) is followed and followed.read_at < asked_at:
                     raise RequestError(
-                        "what changed cannot be read now",
+                        "cannot read the changes now",
                         status=503,
                         code="unreachable",
                         retry_after_seconds=2,

@@ -44,10 +44,10 @@ async def stream(
     ],
     after: Annotated[
         str | None,
-        Query(max_length=ID_LENGTH_MAX, description="Like Last-Event-ID, which has precedence."),
+        Query(max_length=ID_LENGTH_MAX, description="Like Last-Event-ID, which takes precedence."),
     ] = None,
     last_event_id: Annotated[
-        str | None, Header(description="The id of the last event that was read.")
+        str | None, Header(description="ID of the last event received.")
     ] = None,
 ) -> StreamingResponse:
     """What changes, as server-sent events. `runs` has moves of runs, `logs` new lines; the other topics tell what

@@ -110,7 +110,7 @@ def parse_topics(text: str) -> Topics:
     """Raises `InvalidRequest` for what is no topic."""
     asked = [part.strip() for part in text.split(",") if part.strip()]
     if not asked or len(asked) > TOPICS_MAX:
-        _refuse(f"name from 1 to {TOPICS_MAX} topics", f"There are: {forms()}.")
+        _refuse(f"give 1 to {TOPICS_MAX} topics", f"Known topics: {forms()}.")
     plain = {part for part in asked if part in (StreamEventKind.RUNS, *_states())}
     jobs: set[str] = set()
     runs: set[int] = set()
@@ -154,7 +154,7 @@ def _selections(
 def _number(topic: str, text: str, *, minimum: int = 1, maximum: int = INTEGER_MAX) -> int:
     is_number = text.isascii() and text.isdigit() and len(text) <= 19
     if not is_number or not minimum <= int(text) <= maximum:
-        _refuse(f"{topic!r} has no number of a run", "For example: run:42, logs:42, logs:42:100.")
+        _refuse(f"{topic!r} has no run number", "For example: run:42, logs:42, logs:42:100.")
     return int(text)
 
 
@@ -163,8 +163,8 @@ def _refuse_unknown(topic: str) -> NoReturn:
     known = [*(kind.value for kind in StreamEventKind), *collector_topics(), "job", "run"]
     suggestion = did_you_mean(noun, known) if noun not in known else ""
     if noun == "job" and not rest:
-        suggestion = "Name the job: job:NAME. "
-    _refuse(f"there is no topic {topic!r}", f"{suggestion}There are: {forms()}.")
+        suggestion = "Add the job: job:NAME. "
+    _refuse(f"unknown topic {topic!r}", f"{suggestion}Known topics: {forms()}.")
 
 
 def _refuse(message: str, hint: str) -> NoReturn:

@@ -153,7 +153,7 @@ def test_reset_without_yes_is_an_error_and_changes_nothing(shop: Workspace) -> N
     before = shop.data("job", "cursor", "ls")
     ended = shop.run("job", "cursor", "reset", "novelties")
     assert ended.code == 2
-    assert "needs --yes" in ended.err
+    assert "confirmation required" in ended.err
     assert shop.data("job", "cursor", "ls") == before
 
 
@@ -212,7 +212,7 @@ def test_a_missing_key_fails_the_run_with_what_to_do_and_touches_no_cursor(
     shop.file.write_text(shop.file.read_text().replace("  api_key: ${BOOKS_KEY}\n", ""))
     ended = shop.run("books", "collect", "novelties", "--output", "json")
     assert ended.code == 1
-    assert "there is no API key for Google Books" in ended.data["error"]
+    assert "no API key for Google Books" in ended.data["error"]
     assert shop.data("job", "cursor", "ls") == []
 
 
@@ -245,7 +245,7 @@ def test_an_unsettled_mail_is_shown_and_settled_by_a_person(
     mail_server.fail_at(SmtpStep.ANSWER)
     ended = shop.run("books", "collect", "novelties", "--output", "json", BOOKS_KEY=KEY)
     assert (ended.code, ended.data["state"]) == (1, "FAILED")
-    assert ended.data["error"].startswith("mail_unsettled: it is not known whether mail 1 arrived")
+    assert ended.data["error"].startswith("mail_unsettled: it is unknown whether email 1 arrived")
     assert ended.data["result"]["mail"] == {"mails": [], "unsettled": [1]}
     assert ended.data["result"]["collect"]["new_books"] == 50
     listed = shop.ok("books", "mail")
@@ -270,9 +270,9 @@ def test_what_was_mailed_is_reset_and_mailed_again(
     reset = {"job": "novelties", "mails": 2, "books": 6, "kept": []}
     assert shop.data("books", "mail", "reset", "novelties", "--dry-run") == reset
     refused = shop.run("books", "mail", "reset", "novelties")
-    assert (refused.code, "6 book(s) of 2 mail(s)" in refused.err) == (2, True)
+    assert (refused.code, "6 book(s) of 2 email(s)" in refused.err) == (2, True)
     ended = shop.ok("books", "mail", "reset", "novelties", "--yes", "--quiet")
-    assert ended.out == "Reset 6 mailed book(s) for job: novelties\n"
+    assert ended.out == "Reset 6 emailed book(s) for job: novelties\n"
     assert shop.data("audit", "ls")[0]["action"] == "books.mail.reset"
     assert len(shop.data("books", "ls", "--job", "novelties", "--undelivered")) == 50
     shop.ok("books", "mail", "novelties", BOOKS_KEY=KEY)
@@ -316,7 +316,7 @@ def test_a_job_that_is_no_books_job_is_refused_and_nothing_runs(
 ) -> None:
     ended = shop_and_more.run("books", command, "hello", BOOKS_KEY=KEY)
     assert ended.code == 4
-    assert "error[not_a_books_job]: 'hello' is no books job: its type is command" in ended.err
+    assert "error[not_a_books_job]: 'hello' is not a books job: its type is command" in ended.err
     assert "tsuzuki job run hello" in ended.err
     assert shop_and_more.data("run", "ls") == []
 
@@ -340,7 +340,7 @@ def test_other_jobs_that_are_due_are_left_alone(shop_and_more: Workspace, comman
 def test_quota_and_preview_need_no_key_and_no_applied_job(shop: Workspace) -> None:
     assert shop.data("books", "quota")["left"] == 100
     ended = shop.ok("books", "preview", "novelties")
-    assert "Nothing to mail." in ended.err
+    assert "There is nothing to email." in ended.err
     assert shop.ok("books", "mail", "novelties", "--dry-run").out == ""
     assert shop.data("run", "ls") == []
 
@@ -358,13 +358,13 @@ def test_a_collection_ends_in_sentences_and_a_table(shop: Workspace, source: Goo
     source.catalogue = volumes(60)
     first = shop.ok("books", "collect", "novelties", BOOKS_KEY=KEY)
     assert "Collected 50 results on 2 pages; 50 new books." in first.err
-    assert "max_per_run is reached; the next run of novelties goes on at index 50." in first.err
-    assert "Mail 1 was taken by the server." in first.err
+    assert "max_per_run is reached; the next run of novelties continues at index 50." in first.err
+    assert "Email 1 was accepted by the server." in first.err
     heads, figures = first.out.splitlines()
     assert heads.split() == "PAGES RETURNED NEW BOOKS NEXT INDEX STOPPED BY".split()
     assert figures.split() == ["2", "50", "50", "50", "max_per_run"]
     second = shop.ok("books", "collect", "novelties", "--no-mail", BOOKS_KEY=KEY)
-    assert "The search is exhausted at index 60: there is nothing more." in second.err
+    assert "The search is exhausted at index 60: there are no more results." in second.err
     third = shop.ok("books", "collect", "novelties", "--no-mail", BOOKS_KEY=KEY)
     assert "tsuzuki job cursor reset novelties --yes" in third.err
     assert third.out == ""
@@ -372,7 +372,7 @@ def test_a_collection_ends_in_sentences_and_a_table(shop: Workspace, source: Goo
 
 def test_a_used_up_quota_says_when_it_goes_on(shop: Workspace) -> None:
     ended = shop.ok("books", "collect", "novelties", BOOKS_KEY=KEY, DAILY_BOOKS_API_LIMIT="1")
-    assert "Today's quota is used up; it goes on at index 40 at 20" in ended.err
+    assert "Today's quota is used up; collection continues at index 40 at 20" in ended.err
 
 
 def test_an_unsettled_mail_is_told_with_what_to_do(
@@ -381,11 +381,11 @@ def test_an_unsettled_mail_is_told_with_what_to_do(
     mail_server.fail_at(SmtpStep.GARBAGE)
     ended = shop.run("books", "collect", "novelties", BOOKS_KEY=KEY)
     assert ended.code == 1
-    assert "it is unknown whether mail 1 arrived" in ended.err
+    assert "it is unknown whether email 1 arrived" in ended.err
     assert "--mark-sent 1 --yes" in ended.err
     assert "mail_unsettled" in ended.out
     again = shop.ok("books", "mail", "novelties", BOOKS_KEY=KEY)
-    assert "it is unknown whether mail 1 arrived" in again.err
+    assert "it is unknown whether email 1 arrived" in again.err
 
 
 @pytest.mark.slow
@@ -407,6 +407,6 @@ def test_after_the_time_that_was_given_it_is_cancelled_and_leaves_no_other_run(
     server.faults.add(StandInFault(kind=StandInFaultKind.HANG, times=None))
     ended = shop.forked("books", "collect", "novelties", "--timeout", "1", BOOKS_KEY=KEY)
     assert (ended.code, ended.out) == (124, "")
-    assert "It is cancelled" in ended.err
-    assert "It goes on" not in ended.err
+    assert "The run was canceled" in ended.err
+    assert "The run continues" not in ended.err
     assert [run["state"] for run in shop.data("run", "ls")] == ["CANCELED"]

@@ -82,7 +82,7 @@ def test_a_running_job_is_never_forgotten_and_tells_its_progress(clock: ManualCl
 
 def test_whatever_is_raised_fails_the_job_with_what_to_do(clock: ManualClock) -> None:
     def work(_on_progress: OnProgress, _stopping: Callable[[], bool]) -> BuildJob:
-        raise Unreachable("the disk is full", hint="Free some space.")
+        raise Unreachable("the disk is full", hint="Free some disk space.")
 
     jobs = BuildJobs(clock)
     jobs.create(RUNNING, work)
@@ -90,7 +90,7 @@ def test_whatever_is_raised_fails_the_job_with_what_to_do(clock: ManualClock) ->
     assert job is not None
     assert (job.status, job.error) == (
         BuildStatus.FAILED,
-        "the disk is full. Free some space.",
+        "the disk is full. Free some disk space.",
     )
     assert job.failed_at == "2026-11-17T12:00:00.000Z"
 

@@ -105,7 +105,7 @@ def test_a_corrupt_index_is_told_and_built_anew(tree: Workspace) -> None:
     assert index(tree, "status", "-o", "json").error["code"] == "index_corrupt"
     again = index(tree, "build")
     assert again.code == 0
-    assert "warning: the index was corrupt; it is kept as" in again.err
+    assert "warning: the index was corrupt; it was kept as" in again.err
 
 
 def test_a_build_in_the_background_gives_its_id(tree: Workspace) -> None:

@@ -110,7 +110,7 @@ def test_people_read_lines_and_a_terminate_is_no_failure(
     (tree / "one.py").unlink()
     assert "0 updated, 1 removed, 0 symbols  watcher-" in people.line()
     code, err = people.end(signal.SIGTERM)
-    assert (code, err) == (0, f"Watching {tree}. Stop with ^C.\n")
+    assert (code, err) == (0, f"Watching {tree}. Press ^C to stop.\n")
 
 
 def test_people_are_told_which_process_is_waited_for_and_when_it_is_another(
@@ -126,7 +126,7 @@ def test_people_are_told_which_process_is_waited_for_and_when_it_is_another(
         for pid in (77, 78):
             os.pwrite(held.fileno(), b"%d\n" % pid, 0)
             told = waiting.process.stderr.readline()
-            assert told == f"Waiting to watch {tree}: process {pid} watches it now.\n"
+            assert told == f"Waiting to watch {tree}: process {pid} watches it.\n"
 
 
 def test_on_a_terminal_a_long_build_has_a_bar(

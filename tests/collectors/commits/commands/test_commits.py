@@ -187,7 +187,7 @@ def test_projects_of_a_gitlab_are_synced_renamed_and_collected(
         assert two is not None
         api.projects.rename(two, "group/second")
         synced = workspace.data("commits", "projects", "sync", **environ)
-        assert [p["change"] for p in synced] == ["as before", "renamed from group/two"]
+        assert [p["change"] for p in synced] == ["unchanged", "renamed from group/two"]
 
 
 def test_a_scheduled_job_collects_too(following: Workspace, history: RepositoryBuilder) -> None:
@@ -276,7 +276,7 @@ def test_interrupted_it_says_how_to_go_on_with_just_what_was_asked_for(
         error = json.loads(err.readlines()[-1])["error"]
     command = f"retry {newest(following)['collection_id']}" if words else "collect"
     assert error["code"] == "interrupted"
-    assert error["hint"].endswith(f"go on with: tsuzuki commits {command}")
+    assert error["hint"].endswith(f"continue with: tsuzuki commits {command}")
 
 
 @pytest.mark.slow
@@ -322,11 +322,11 @@ def test_a_folder_is_followed_at_its_default_branch_also_from_below_and_it_is_to
 ) -> None:
     tree = clone_of(history, tmp_path)
     ended = workspace.ok("commits", "add-target", str(tree / "sub" / "folder"))
-    assert f"Following main of {tree}: where origin/HEAD leads." in ended.err
+    assert f"Following main of {tree}: target of origin/HEAD." in ended.err
     git_oracle.git(tree, "remote", "set-head", "origin", "--delete")
     ended = workspace.ok("commits", "add-target", str(tree))
     assert "Following feature" in ended.err
-    assert "which is checked out" in ended.err
+    assert "checked out, because" in ended.err
     found = workspace.data("commits", "targets")
     assert {(target["project"], target["branch"]) for target in found} == {
         (str(tree), "main"),
@@ -346,7 +346,7 @@ def test_a_branch_that_is_not_there_is_refused_with_the_one_that_may_be_meant(
 
 def test_detached_without_an_engine_it_says_that_it_waits(following: Workspace) -> None:
     ended = following.ok("commits", "collect", "--detach")
-    assert "No engine is at work" in ended.err
+    assert "No engine is running" in ended.err
     assert "ENGINE AT WORK  no" in ended.out
 
 

@@ -112,7 +112,7 @@ def test_drawn_plain_when_piped_and_as_rows_for_a_machine(collected: Workspace) 
     assert "\x1b" not in "".join(lines)
     rows = collected.data("commits", "chart", "--top", "1", "--author", "bob@example.org")
     assert rows[0] == {"month": "2024-01", "author": "Bob & Co", "commits": 1}
-    assert "Older months" in collected.ok("commits", "chart", "--months", "1").err
+    assert "older months" in collected.ok("commits", "chart", "--months", "1").err
 
 
 def test_a_picture_replaces_the_file_in_one_step(collected: Workspace) -> None:

@@ -29,13 +29,13 @@ def test_a_person_in_two_teams_counts_in_both_and_once_in_the_total(team: Worksp
     assert stats(team, "--by", "team") == {"(no team)": (1, 5), "Platform": (2, 5), "Web": (2, 103)}
     ended = team.ok("commits", "stats", "--by", "team")
     assert ended.out.splitlines()[-1].split() == ["TOTAL", "4", "111", "0"]
-    assert "counts in each, and once in the total" in ended.err
+    assert "counts in each of them, and once in the total" in ended.err
     assert stats(team, "--by", "month", "--team", "Web") == {"2024-03": (2, 103)}
 
 
 def test_what_is_left_out_is_said_and_shown_when_asked(team: Workspace) -> None:
     said = team.ok("commits", "stats").err
-    assert "1 merge and 1 bot commit left out; --merges include --bots shows them." in said
+    assert "1 merge and 1 bot commit excluded; include them with --merges include --bots." in said
     shown = team.ok("commits", "stats", "--merges", "include", "--bots", "-o", "json")
     assert (sum(row["commits"] for row in json.loads(shown.out)), shown.err) == (6, "")
     assert stats(team, "--merges", "only", "--by", "author") == {"Ann Abe": (1, 3)}
@@ -60,20 +60,20 @@ def test_a_program_is_told_with_the_total(team: Workspace) -> None:
 
 def test_without_a_team_it_is_said_where_teams_are_written(collected: Workspace) -> None:
     said = collected.ok("commits", "stats", "--by", "team").err
-    assert "There is no team yet" in said
+    assert "There are no teams yet" in said
 
 
 def test_a_chart_leaves_out_the_same(team: Workspace) -> None:
     ended = team.ok("commits", "chart")
     assert "renovate" not in ended.out
-    assert "1 bot commit left out" in ended.err
+    assert "1 bot commit excluded" in ended.err
 
 
 def test_without_some_paths_the_rest_is_counted(team: Workspace) -> None:
     assert stats(team, "--by", "author", "--no-generated")["Bob"] == (1, 1)
     assert stats(team, "--bots", "--no-generated")["2024-03"] == (3, 6)
     found = team.ok("commits", "stats", "--exclude-path", "*.py", "--exclude-path", ".mailmap")
-    assert "4 paths left out." in found.err
+    assert "4 paths excluded." in found.err
     assert stats(team, "--exclude-path", "*.py", "--exclude-path", ".mailmap") == {
         "2024-03": (1, 100)
     }
@@ -112,8 +112,8 @@ def test_a_report_that_adds_up_first_says_so(team: Workspace) -> None:
         database.execute("DELETE FROM tsuzuki_commit_days")
         database.execute("UPDATE tsuzuki_commit_rollups SET commits = 0")
     database.close()
-    assert "Adding up the commits of a project once" in team.ok("commits", "stats").err
-    assert "Adding up" not in team.ok("commits", "stats").err
+    assert "Counting the commits of a project once" in team.ok("commits", "stats").err
+    assert "Counting the commits" not in team.ok("commits", "stats").err
     assert stats(team) == expected
 
 

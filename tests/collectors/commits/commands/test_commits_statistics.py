@@ -69,7 +69,7 @@ def test_a_table_ends_with_the_total_of_every_commit_once(collected: Workspace) 
     ended = collected.ok("commits", "stats", "--by", "branch", "--top", "1")
     assert ended.out.splitlines()[-1].split() == ["TOTAL", "7", "17", "0"]
     assert "1 of 2 rows" in ended.err
-    assert "counts for each of them, and once in the total" in ended.err
+    assert "counts on each of them, and once in the total" in ended.err
 
 
 def test_json_has_the_total_only_when_asked(collected: Workspace) -> None:

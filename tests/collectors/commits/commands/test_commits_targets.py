@@ -80,7 +80,7 @@ def test_a_pattern_selects_branches_and_the_sum_is_told(
     audited = workspace.data("audit", "ls")
     assert sum(one["action"] == "commits.target.add" for one in audited) == 3
     again = workspace.ok("commits", *words)
-    assert "3 followed before." in again.err
+    assert "3 already followed." in again.err
 
 
 def test_a_dry_run_changes_nothing_not_even_the_projects(

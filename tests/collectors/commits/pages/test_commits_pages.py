@@ -158,7 +158,7 @@ def test_a_branch_is_followed_and_no_longer_without_javascript(
         page.get_by_role("combobox", name="Project").fill("no/such")
         page.get_by_role("textbox", name="Branch").fill("main")
         page.get_by_role("button", name="Follow").click()
-        expect(page.get_by_role("alert")).to_contain_text("no known project")
+        expect(page.get_by_role("alert")).to_contain_text("unknown project")
         expect(page.get_by_role("textbox", name="Branch")).to_have_value("main")
         person.faults.clear()  # the browser reports the 404
         (target, *_) = service.commits.targets()

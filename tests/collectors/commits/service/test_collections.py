@@ -160,5 +160,5 @@ def test_a_job_that_is_switched_off_collects_nothing(application: Application) -
     collections_of(application).start()
     collections_of(application).cancel()
     application.jobs.set_enabled(JOB, False)
-    with pytest.raises(Conflict, match="switched off"):
+    with pytest.raises(Conflict, match="disabled"):
         collections_of(application).start()

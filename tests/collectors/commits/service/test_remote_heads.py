@@ -93,4 +93,4 @@ def test_a_source_that_hangs_holds_up_the_others_no_longer_than_its_bound(
     finally:
         over.set()
     assert (hanging.outcome, answered.outcome) == (PlannedOutcome.FAILED, PlannedOutcome.NEW)
-    assert "no answer within" in str(hanging.problem)
+    assert "no response within" in str(hanging.problem)

@@ -122,7 +122,7 @@ def test_the_default_of_a_clone_is_where_origin_leads_whatever_is_checked_out(
     git_oracle.git(tmp_path, "clone", "-q", str(long), str(tree))
     git_oracle.git(tree, "checkout", "-q", "-b", "feature")
     source = source_of(tree)
-    assert (source.default_branch(), source.why_default()) == ("main", "where origin/HEAD leads")
+    assert (source.default_branch(), source.why_default()) == ("main", "target of origin/HEAD")
     for branch in ("main", "feature"):
         expected = Head(sha=git_oracle.head(tree, branch), is_default=branch == "main")
         assert source.head(branch) == expected
@@ -179,7 +179,7 @@ def test_a_folder_that_is_no_repository_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SourceRefused, match="there is no folder"):
+    with pytest.raises(SourceRefused, match="does not exist"):
         source_of(tmp_path / "nowhere").head("main")
 
 
@@ -282,7 +282,7 @@ def test_a_git_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     environ = fake_git(tmp_path, f"sleep 600 & echo $! $$ > {pids}; wait")
     source = source_of(tmp_path, environ=environ, silence_seconds=0.5)
-    with pytest.raises(SourceUnavailable, match="said nothing for"):
+    with pytest.raises(SourceUnavailable, match="produced no output for"):
         source.head("main")
     for pid in pids.read_text().split():
         eventually(lambda pid=pid: not is_alive(int(pid)), what="its processes to be gone")
@@ -305,7 +305,7 @@ def test_git_is_asked_nothing_it_could_ask_a_person(tmp_path: Path) -> None:
 
 
 def test_without_git_the_message_says_so(tmp_path: Path) -> None:
-    with pytest.raises(SourceRefused, match="git program is not installed"):
+    with pytest.raises(SourceRefused, match="git is not installed"):
         source_of(tmp_path, environ={"PATH": str(tmp_path)}).head("main")
 
 

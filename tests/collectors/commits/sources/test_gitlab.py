@@ -264,7 +264,7 @@ def test_a_wrong_token_is_refused_without_repeating_it(server: StandIn) -> None:
 
 def test_a_missing_token_is_asked_for(server: StandIn) -> None:
     host = GitLabHost(url=server.url, token="", clock=SystemClock())
-    with pytest.raises(SourceRefused, match="asks for a token"):
+    with pytest.raises(SourceRefused, match="requires a token"):
         list(host.projects())
     host.close()
 
@@ -285,7 +285,11 @@ def test_an_unknown_project_is_refused(host: GitLabHost) -> None:
 @pytest.mark.parametrize(
     ("fault", "kind", "words"),
     [
-        (StandInFault(status=403, body='{"message":"403 Forbidden"}'), SourceRefused, "forbids it"),
+        (
+            StandInFault(status=403, body='{"message":"403 Forbidden"}'),
+            SourceRefused,
+            "denied the request",
+        ),
         (
             StandInFault(status=404, body='{"message":"404 Project Not Found"}'),
             SourceRefused,
@@ -303,13 +307,13 @@ def test_an_unknown_project_is_refused(host: GitLabHost) -> None:
             SourceUnavailable,
             "page for people (text/html)",
         ),
-        (StandInFault(kind=StandInFaultKind.CUT), SourceUnavailable, "broke off"),
+        (StandInFault(kind=StandInFaultKind.CUT), SourceUnavailable, "closed the connection"),
         (
             StandInFault(kind=StandInFaultKind.RESET),
             SourceUnavailable,
-            "broke off: Connection reset",
+            "closed the connection: Connection reset",
         ),
-        (StandInFault(body="[{]"), SourceUnavailable, "broken JSON"),
+        (StandInFault(body="[{]"), SourceUnavailable, "invalid JSON"),
         (StandInFault(body="{}"), SourceUnavailable, "other than a list"),
         (StandInFault(body='[{"id": "a@b.c"}]'), SourceUnavailable, "other than a commit"),
         (StandInFault(body="[null]"), SourceUnavailable, "other than a commit"),
@@ -341,7 +345,7 @@ def test_a_server_that_hangs_is_given_up_in_time(
     server.faults.add(StandInFault(kind=StandInFaultKind.HANG, path="*/commits"))
     error = error_of(impatient.source(remote_id), everything)
     assert isinstance(error, SourceUnavailable)
-    assert "did not answer within 0.2 s" in error.message
+    assert "did not respond within 0.2 s" in error.message
     impatient.close()
 
 

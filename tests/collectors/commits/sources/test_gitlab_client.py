@@ -46,7 +46,10 @@ def end_the_handshake(link: socket.socket) -> None:
     ids=["closes", "does not speak TLS"],
 )
 def test_a_handshake_that_breaks_off_may_pass(answer: Callable[[socket.socket], object]) -> None:
-    with host_behind(answer) as host, pytest.raises(SourceUnavailable, match="broke off"):
+    with (
+        host_behind(answer) as host,
+        pytest.raises(SourceUnavailable, match="closed the connection"),
+    ):
         host.source(1).head("main")
 
 
@@ -55,6 +58,6 @@ def test_a_certificate_that_cannot_be_verified_is_refused(tmp_path: Path) -> Non
     context.load_cert_chain(make_certificate(tmp_path).path)
     with (
         host_behind(lambda link: context.wrap_socket(link, server_side=True)) as host,
-        pytest.raises(SourceRefused, match="has a certificate that cannot be verified"),
+        pytest.raises(SourceRefused, match="has an invalid certificate"),
     ):
         host.source(1).head("main")

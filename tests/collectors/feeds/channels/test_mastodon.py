@@ -205,7 +205,7 @@ def test_the_look_back_goes_through_pages_and_stops_at_the_intent(
     dead.end()
     run = news.start()
     assert [one.id for one in run.settle().unsettled] == [post.id]
-    assert run.freed == [post.item_id], "a person is to look"
+    assert run.freed == [post.item_id], "please check it yourself"
 
 
 @ON_SQLITE

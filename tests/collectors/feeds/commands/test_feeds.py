@@ -84,7 +84,7 @@ def test_the_feeds_are_listed_with_how_they_fare(bot: Workspace) -> None:
 
 def test_a_feed_is_shown_with_its_settings_and_its_error(bot: Workspace) -> None:
     shown = bot.ok("feeds", "show", "broken")
-    assert "its last fetch failed: " in shown.err
+    assert "the last fetch failed: " in shown.err
     assert "404" in shown.out
     assert 'backfill: 2, caps: {"per_hour": 1}' in bot.ok("feeds", "show", "bot/news").out
     assert bot.data("feeds", "show", "news")["settings"]["backfill"] == 2
@@ -113,7 +113,7 @@ def test_a_feed_is_added_with_what_is_missing(workspace: Workspace) -> None:
 def test_a_missing_variable_is_told_when_a_feed_is_added(workspace: Workspace) -> None:
     workspace.append("feeds: {models: {default: {provider: gemini, api_key: '${KEY}'}}}\n")
     added = workspace.ok("feeds", "add", "news", "https://a.example/feed")
-    assert "Missing: A run would fail: the environment variable KEY is not set." in added.err
+    assert "Missing: A run would fail: environment variable KEY is not set." in added.err
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_missing_variable_is_told_when_a_feed_is_added(workspace: Workspace) -
         (("add", "x", "https://a.example", "--job", "hello"), 4, "error[not_a_feeds_job]"),
         (("show", "newz"), 4, 'Did you mean "news"?'),
         (("rm", "newz", "--yes"), 4, "error[feed_unknown]"),
-        (("rm", "news"), 2, "needs --yes"),
+        (("rm", "news"), 2, "confirmation required"),
         (("fetch", "bto"), 4, 'Did you mean "bot"?'),
         (("process", "hello"), 4, "tsuzuki job run hello"),
         (("process", "bto", "--dry-run"), 4, "error[job_unknown]"),
@@ -137,7 +137,7 @@ def test_a_missing_variable_is_told_when_a_feed_is_added(workspace: Workspace) -
         (("requeue", "1", "--feed", "news"), 2, "Leave --feed out"),
         (("preview", "99"), 4, "error[item_unknown]"),
         (("requeue",), 2, "For example: tsuzuki feeds requeue 12"),
-        (("approve", "1", "--was-sent", "--send-again"), 2, "Look whether it arrived"),
+        (("approve", "1", "--was-sent", "--send-again"), 2, "Check whether the post arrived"),
     ],
 )
 def test_a_mistake_is_told_with_the_next_step(
@@ -261,7 +261,7 @@ def test_the_budget_is_shown_without_the_keys_that_a_run_needs(bot: Workspace) -
 def test_a_run_ends_in_figures_and_sentences(bot: Workspace) -> None:
     ended = bot.ok("feeds", "process", "bot")
     assert ended.out.splitlines()[0].split() == "DRAWN POSTED HELD DEFERRED GIVEN UP".split()
-    assert "Nothing more of news for now: its posts are at a cap. It goes on at 20" in ended.err
+    assert "news stopped for now: the feed's post caps are reached. Continues at 20" in ended.err
     assert "+00:00" not in ended.err
 
 
@@ -273,7 +273,7 @@ def test_a_missing_account_fails_the_run_and_leaves_the_items(bot: Workspace) ->
     bot.file.write_text(bot.file.read_text().replace("per_hour: 1", "per_hour: 9"))
     ended = bot.run("feeds", "process", "bot", "--output", "json")
     assert ended.code == 1
-    assert ended.data["error"].startswith("no_account: there is no account 'default'")
+    assert ended.data["error"].startswith("no_account: account 'default' is missing")
     after = bot.data("feeds", "item", waiting)
     assert (after["retry_count"], after["waiting"]) == (0, "ready")
     assert before["status"] == "unprocessed"

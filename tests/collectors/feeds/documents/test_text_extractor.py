@@ -74,7 +74,7 @@ def test_a_page_that_takes_too_long_is_stripped_of_its_tags() -> None:
     with TextExtractor(seconds_max=0.2) as extractor:
         found = html(extractor, "<p>word word. </p>" * 40_000)
         assert found.text.startswith("word word. word")
-        assert found.notes == ("the page could not be analysed; its tags were only taken away",)
+        assert found.notes == ("the page could not be analyzed; only its tags were removed",)
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,10 @@ def test_the_text_of_a_pdf_in_japanese_and_english(extractor: TextExtractor) -> 
 @pytest.mark.parametrize(
     ("body", "note"),
     [
-        (encrypted_pdf(), "the PDF is locked by a password"),
-        (broken_pdf(), "the PDF is broken and cannot be read"),
-        (b"%PDF-1.7\n" + os.urandom(5_000), "the PDF is broken and cannot be read"),
-        (image_only_pdf(), "the PDF has no text, perhaps only pictures"),
+        (encrypted_pdf(), "the PDF is protected by a password"),
+        (broken_pdf(), "the PDF is damaged and cannot be read"),
+        (b"%PDF-1.7\n" + os.urandom(5_000), "the PDF is damaged and cannot be read"),
+        (image_only_pdf(), "the PDF has no text; it may consist of images"),
         (bomb_pdf(200_000_000), "page 1 of the PDF cannot be read"),
     ],
     ids=["encrypted", "broken", "noise", "pictures", "bomb"],
@@ -133,7 +133,7 @@ def test_a_pdf_that_takes_too_long_or_too_much_memory_leaves_a_note() -> None:
     # The process itself may notice before its first page, or be ended in the midst of it.
     assert found.text == ""
     assert found.notes in {
-        ("the PDF took too much time or memory to read",),
+        ("reading the PDF took too much time or memory",),
         ("only 0 of 1 pages of the PDF were read",),
     }
 

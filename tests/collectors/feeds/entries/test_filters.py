@@ -45,7 +45,7 @@ def test_one_match_of_any_key_is_a_match(patterns: dict[str, list[str]]) -> None
 
 
 def test_what_matches_nothing_of_include_is_left_out() -> None:
-    assert cause(include={"title": ["bus"]}) == "not included: it matches no pattern of `include`"
+    assert cause(include={"title": ["bus"]}) == "not included: matches no pattern of `include`"
     assert cause(exclude={"title": ["bus"]}) is None
 
 

@@ -81,7 +81,7 @@ def test_a_broken_feed_loses_none_of_its_articles(name: str, kind: Format) -> No
     parsed = served(site, trap_path(name))
     urls = {entry.canonical_url for entry in parsed.entries}
     # An entry that is cut off before its link is not lost: it is recorded, and comes with the whole document.
-    cut_off = [one for one in parsed.unusable if "ends inside it" in one.problem]
+    cut_off = [one for one in parsed.unusable if "is cut off inside it" in one.problem]
     assert len(urls) + len(cut_off) == TRAPS[name].items, parsed
     assert bool(cut_off) == (name == "truncated")
     assert all(entry.title for entry in parsed.entries)
@@ -156,17 +156,17 @@ def test_the_link_is_the_url_or_else_the_guid(entry: str, url: str) -> None:
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ("", "it has no link, and its guid is not one"),
-        ("<guid isPermaLink='false'>17</guid>", "it has no link, and its guid is not one"),
-        ("<link>javascript:alert(1)</link>", "its link is not a web address"),
+        ("", "it has no link, and its guid is not a link"),
+        ("<guid isPermaLink='false'>17</guid>", "it has no link, and its guid is not a link"),
+        ("<link>javascript:alert(1)</link>", "its link is not an http(s) address"),
         ("<link>https://</link>", "its link is the feed itself"),
-        ("<link>https://[::1/x</link>", "it has no link, and its guid is not one"),
-        ("<link>https://a.example:99999/x</link>", "its link is not a web address"),
-        ("<link>https://me:pw@a.example/x</link>", "its link holds a user name or a password"),
+        ("<link>https://[::1/x</link>", "it has no link, and its guid is not a link"),
+        ("<link>https://a.example:99999/x</link>", "its link is not an http(s) address"),
+        ("<link>https://me:pw@a.example/x</link>", "its link contains a user name or password"),
         (f"<link>https://a.example/{'x' * 2000}</link>", "its link is longer than 2000 bytes"),
         (
             "<link>https://a.example/\u200b</link>",
-            "its link has characters that no address has",
+            "its link contains invalid characters",
         ),
     ],
 )

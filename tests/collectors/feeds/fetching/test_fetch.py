@@ -228,7 +228,7 @@ def test_unusable_entries_are_recorded_once_and_lose_no_other(
     (row,) = fetching.rows(feed_unusable_entries)
     assert (row["title"], row["problem"]) == (
         "No link",
-        "it has no link, and its guid is not one",
+        "it has no link, and its guid is not a link",
     )
     assert len(fetching.items()) == 2
 

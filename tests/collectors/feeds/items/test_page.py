@@ -124,7 +124,7 @@ def test_a_page_in_another_dress_has_the_same_text(
     ("name", "note"),
     [
         ("page_empty", "the page is empty"),
-        ("page_is_image", "files of type image/png are not read"),
+        ("page_is_image", "files of type image/png are not supported"),
     ],
 )
 def test_a_page_without_text_is_no_failure(
@@ -147,14 +147,14 @@ def test_orders_in_a_page_are_kept_as_text_and_hidden_ones_are_not(
 @pytest.mark.parametrize(
     ("name", "note"),
     [
-        ("pdf_encrypted", "Report: the PDF is locked by a password"),
-        ("pdf_broken", "Report: the PDF is broken and cannot be read"),
-        ("pdf_of_images", "Report: the PDF has no text, perhaps only pictures"),
+        ("pdf_encrypted", "Report: the PDF is protected by a password"),
+        ("pdf_broken", "Report: the PDF is damaged and cannot be read"),
+        ("pdf_of_images", "Report: the PDF has no text; it may consist of images"),
         ("pdf_huge", "Report: 127.0.0.1 sent more than 1000000 bytes"),
         ("pdf_endless", "Report: 127.0.0.1 sent more than 1000000 bytes"),
         ("pdf_bomb", "Report: 127.0.0.1 sent more than 1000000 bytes"),
         ("pdf_missing", "Report: 127.0.0.1 answered 404"),
-        ("pdf_empty", "Report: the file is no PDF, though it is called one"),
+        ("pdf_empty", "Report: the file is labeled as a PDF but is not one"),
     ],
 )
 def test_an_attachment_that_stays_unreadable_leaves_a_note(

@@ -17,12 +17,12 @@ from .model_fixture import settings
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"provider": "gemini"}, "the key of the model main is missing"),
-        ({"provider": "gemini", "api_key": "  "}, "the key of the model main is missing"),
-        ({"provider": "gemini", "api_key": "s3crët"}, "is not a key"),
-        ({"provider": "gemini", "api_key": "s3cr et\n"}, "is not a key"),
-        ({"provider": "openai", "api_key": "s3cret"}, "does not say which model"),
-        ({"provider": "openai", "model": "gpt-5-mini"}, "the key of the model main is missing"),
+        ({"provider": "gemini"}, "the API key of model main is missing"),
+        ({"provider": "gemini", "api_key": "  "}, "the API key of model main is missing"),
+        ({"provider": "gemini", "api_key": "s3crët"}, "contains spaces"),
+        ({"provider": "gemini", "api_key": "s3cr et\n"}, "contains spaces"),
+        ({"provider": "openai", "api_key": "s3cret"}, "has no `model`"),
+        ({"provider": "openai", "model": "gpt-5-mini"}, "the API key of model main is missing"),
     ],
 )
 def test_what_is_missing_is_said(options: dict[str, str], said: str) -> None:

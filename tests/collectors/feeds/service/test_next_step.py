@@ -65,7 +65,7 @@ def test_a_budget_without_room_is_told_with_its_end(feeds_fixture: FeedsFixture)
     feeds_fixture.add()
     feeds_fixture.work()
     said = told(feeds_fixture)
-    assert "The budget of all feeds leaves no room for the request: `requests_per_day`" in said
+    assert "Not enough budget of all feeds for the request: `requests_per_day`" in said
     assert "1 of 1 used; capacity is available again at " in said
 
 
@@ -94,12 +94,12 @@ def test_an_item_of_a_run_that_died_is_not_worked_on(feeds_fixture: FeedsFixture
 
 def test_a_section_that_cannot_be_read_is_told(feeds_fixture: FeedsFixture) -> None:
     def unreadable(**_only: Any) -> FeedsSection:
-        raise ConfigurationError("the environment variable KEY is not set", code="variable_missing")
+        raise ConfigurationError("environment variable KEY is not set", code="variable_missing")
 
     feeds_fixture.add()
     feeds_fixture.work(arguments={"process": False})
     said = told(feeds_fixture, read_section=unreadable)
-    assert "A run would fail: the environment variable KEY is not set." in said
+    assert "A run would fail: environment variable KEY is not set." in said
 
 
 def test_a_summary_that_cannot_be_posted_is_told_with_the_cause(
@@ -144,7 +144,7 @@ def test_a_person_settles_a_post_whose_outcome_is_not_known(
         feeds_fixture.work()
         assert "Posted." in told(feeds_fixture)
         assert receiver.count() == (1 if was_sent else 2)
-        with pytest.raises(Conflict, match="no post to decide about"):
+        with pytest.raises(Conflict, match="no post to resolve"):
             decisions.settle(["1"], was_sent=was_sent, dry_run=True)
 
 
@@ -175,7 +175,7 @@ def test_a_person_settles_a_change_whose_outcome_is_not_known(
         change_article(feeds_fixture, article, "third")
         feeds_fixture.work()
         assert receiver.count() == (3 if was_sent else 4), "the next change is told"
-        with pytest.raises(Conflict, match="no post to decide about"):
+        with pytest.raises(Conflict, match="no post to resolve"):
             decisions.settle(["1"], was_sent=was_sent)
 
 

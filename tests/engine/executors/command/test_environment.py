@@ -62,8 +62,8 @@ def test_a_command_inherits_the_environment_and_its_job_adds_to_it(commands: Com
 def test_a_missing_variable_is_named_and_nothing_is_run(commands: Commands) -> None:
     outcome, _ = commands.run("touch", "ran", environment={"AUTH": "Bearer ${TOKEN}"})
     assert outcome == failed(
-        "variable_missing: `environment`, AUTH: the environment variable TOKEN is not set "
-        "(Set it, or write ${TOKEN:-…} with a default.)"
+        "variable_missing: `environment`, AUTH: environment variable TOKEN is not set "
+        "(Set it, or give a default: ${TOKEN:-…})"
     )
     assert not (commands.folder / "ran").exists()
 

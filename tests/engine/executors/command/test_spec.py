@@ -18,15 +18,15 @@ from tsuzuki.model.states import Reason
     [
         (
             {"argv": ["echo", "a\0b"]},
-            "word 2 of the command contains a NUL character, which no process can take",
+            "word 2 of the command contains a NUL character, which cannot be passed to a process",
         ),
         (
             {"argv": ["true"], "environment": {"SECRET": "a\0b"}},
-            "the environment variable SECRET contains a NUL character, which no process can take",
+            "environment variable SECRET contains a NUL character, which cannot be passed to a process",
         ),
         (
             {"argv": ["true"], "environment": {"A=B": "c"}},
-            "'A=B' cannot be the name of an environment variable",
+            "invalid environment variable name 'A=B'",
         ),
         (
             {"argv": ["true", "\ud800"]},
@@ -34,9 +34,9 @@ from tsuzuki.model.states import Reason
         ),
         ({"argv": ["true", 7]}, "word 2 of the command must be text"),
         ({"argv": ["true"], "cwd": "a\0b"}, "`cwd` contains a NUL character, which no process"),
-        ({"argv": []}, "the job's command must be a list of words that starts with a program"),
-        ({"argv": [""]}, "the job's command must be a list of words that starts with a program"),
-        ({}, "the job's command must be a list of words that starts with a program"),
+        ({"argv": []}, "the job's command must be a list of words, beginning with a program"),
+        ({"argv": [""]}, "the job's command must be a list of words, beginning with a program"),
+        ({}, "the job's command must be a list of words, beginning with a program"),
     ],
 )
 def test_what_no_process_can_take_is_refused(

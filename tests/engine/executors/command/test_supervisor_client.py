@@ -41,7 +41,7 @@ def test_a_worker_without_descriptors_fails_the_run_and_keeps_nothing_of_it(
     before = open_descriptors()
     monkeypatch.setattr(os, "pipe2", no_more)
     outcome, _ = commands.run(task=a_task("command", {"argv": ["true"]}, arguments=HUGE))
-    assert outcome == failed("the command could not be started: Too many open files")
+    assert outcome == failed("cannot start the command: Too many open files")
     assert open_descriptors() == before
     assert list(scratch.iterdir()) == []
 

@@ -101,7 +101,7 @@ def test_a_module_that_cannot_be_imported_is_shown_without_our_frames(
 def test_a_function_that_is_not_there_is_unknown(write: Write, call: IsolatedCall) -> None:
     write("x = 1")
     assert call("work:nothing")[0] == failed(
-        "there is no 'nothing' in the module 'work'", Reason.HANDLER_UNKNOWN
+        "there is no 'nothing' in module 'work'", Reason.HANDLER_UNKNOWN
     )
 
 
@@ -125,11 +125,11 @@ def test_large_arguments_arrive(write: Write, call: IsolatedCall) -> None:
 @pytest.mark.parametrize(
     ("body", "error"),
     [
-        ("os._exit(0)", "its process ended by itself with exit code 0"),
-        ("os._exit(3)", "its process ended by itself with exit code 3"),
-        ("os.kill(os.getpid(), 15)", "its process was ended by signal SIGTERM"),
+        ("os._exit(0)", "the function's process exited with code 0"),
+        ("os._exit(3)", "the function's process exited with code 3"),
+        ("os.kill(os.getpid(), 15)", "the function's process was ended by signal SIGTERM"),
         ("os.closerange(3, 200); run.log('x')", None),
-        ("ctypes.string_at(0)", "its process was ended by signal SIGSEGV"),
+        ("ctypes.string_at(0)", "the function's process was ended by signal SIGSEGV"),
     ],
 )
 def test_a_crash_is_the_outcome_of_its_run_alone(

@@ -62,7 +62,7 @@ def test_a_function_that_does_not_stop_is_abandoned_and_fenced(
 
     context.log("still here")
     context.progress(5)
-    with pytest.raises(Exception, match="run 1 has ended, so nothing more can be written for it"):
+    with pytest.raises(Exception, match="run 1 has ended, so it can write nothing more"):
         context.transaction()
     assert (executions.run_io.lines, executions.run_io.reports, executions.run_io.transactions) == (
         [],

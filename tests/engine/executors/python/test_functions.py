@@ -82,11 +82,15 @@ def test_a_function_that_was_replaced_is_not_called_again(call: Call) -> None:
 @pytest.mark.parametrize(
     ("function", "arguments", "error"),
     [
-        (lambda x, z: 0, {}, "is missing `x`, `z`; it takes `x`, `z`"),
-        (lambda x, y=1: 0, {"x": 1, "q": 2}, "does not take `q`; it takes `x`, `y`"),
-        (lambda run, x: 0, {"q": 2}, "is missing `x` and does not take `q`; it takes `x`"),
-        (lambda: 0, {"x": 1}, "does not take `x`; it takes no arguments"),
-        (asynchronous, {}, "is missing `x`; it takes `x`, `y`"),
+        (lambda x, z: 0, {}, "requires `x`, `z`; its arguments are: `x`, `z`"),
+        (lambda x, y=1: 0, {"x": 1, "q": 2}, "does not accept `q`; its arguments are: `x`, `y`"),
+        (
+            lambda run, x: 0,
+            {"q": 2},
+            "requires `x` and does not accept `q`; its arguments are: `x`",
+        ),
+        (lambda: 0, {"x": 1}, "does not accept `x`; its arguments are: none"),
+        (asynchronous, {}, "requires `x`; its arguments are: `x`, `y`"),
     ],
 )
 def test_arguments_that_do_not_fit_are_named(
@@ -105,7 +109,7 @@ def test_parameters_that_cannot_be_filled_by_name_are_refused(
     outcome, _ = call(function)
     assert isinstance(outcome, Failed)
     assert outcome.reason is Reason.HANDLER_UNKNOWN
-    assert "cannot be filled by name" in outcome.error
+    assert "cannot be passed by name" in outcome.error
 
 
 def test_a_function_is_imported_from_the_workspace(call: Call, tmp_path: Path) -> None:
@@ -128,16 +132,15 @@ def test_a_file_in_the_workspace_cannot_take_the_place_of_a_module(
 @pytest.mark.parametrize(
     ("name", "error"),
     [
-        ("nothing", "'nothing' does not name a function: write package.module:function"),
-        ("", "'' does not name a function: write package.module:function"),
+        ("nothing", "'nothing' is not a function path; write package.module:function"),
+        ("", "'' is not a function path; write package.module:function"),
         (
             "no_such_module:f",
-            "'no_such_module' could not be imported: "
-            "ModuleNotFoundError: No module named 'no_such_module'",
+            "cannot import 'no_such_module': ModuleNotFoundError: No module named 'no_such_module'",
         ),
-        ("os.path:missing", "there is no 'missing' in the module 'os.path'"),
+        ("os.path:missing", "there is no 'missing' in module 'os.path'"),
         ("os:sep", "'os:sep' is not a function"),
-        ("exits:f", "'exits' could not be imported: SystemExit: 3"),
+        ("exits:f", "cannot import 'exits': SystemExit: 3"),
     ],
 )
 def test_a_function_that_cannot_be_found_is_an_unknown_handler(
@@ -154,7 +157,7 @@ def test_a_module_that_breaks_shows_where_and_is_tried_again_when_mended(
     module.write_text("def f(): return 'mended'\nraise ValueError('half way')\n")
     outcome, run_io = call("breaking:f")
     assert outcome == failed(
-        "'breaking' could not be imported: ValueError: half way", Reason.HANDLER_UNKNOWN
+        "cannot import 'breaking': ValueError: half way", Reason.HANDLER_UNKNOWN
     )
     assert any(f'"{module}", line 2' in line for line in run_io.of("stderr"))
     module.write_text("def f(): return 'mended'\n")

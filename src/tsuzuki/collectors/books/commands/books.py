@@ -1,4 +1,4 @@
-"""`tsuzuki books`: what was collected, what is left of the quota, and what is mailed."""
+"""`tsuzuki books`: collected books, the remaining quota, and emails."""
 
 from dataclasses import asdict
 from typing import Any
@@ -37,7 +37,7 @@ QUOTA = [
 
 @click.group(cls=Group)
 def books() -> None:
-    """Collect books, look at them, and mail what is new.
+    """Collect books, list them, and email new ones.
 
     \b
     tsuzuki books collect novelties
@@ -47,13 +47,13 @@ def books() -> None:
 
 @books.command()
 @click.argument("name", shell_complete=job_names("books"))
-@click.option("--no-mail", is_flag=True, help="Collect only.")
+@click.option("--no-mail", is_flag=True, help="Collect without sending an email.")
 @timeout_option
 @click.pass_obj
 def collect(invocation: Invocation, name: str, no_mail: bool, timeout: float | None) -> None:
-    """Go on with a job's collection now, and wait for it; the exit code is its result.
+    """Continue a job's collection now, wait for it, and exit with its result.
 
-    Where no engine runs, one is started for as long as it takes.
+    If no engine is running, one is started for this run.
 
     \b
     tsuzuki books collect novelties --no-mail
@@ -76,12 +76,18 @@ def collect(invocation: Invocation, name: str, no_mail: bool, timeout: float | N
     "--job",
     "name",
     metavar="JOB",
-    help="Only what this job has found.",
+    help="Show only books found by this job.",
     shell_complete=job_names("books"),
 )
-@click.option("--search", "words", metavar="TEXT", help="In title, subtitle, authors or ISBN.")
-@click.option("--undelivered", is_flag=True, help="With --job: only what it has not mailed.")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=50, help="How many at most.")
+@click.option(
+    "--search", "words", metavar="TEXT", help="Search in title, subtitle, authors and ISBN."
+)
+@click.option(
+    "--undelivered", is_flag=True, help="With --job: show only books not emailed by that job yet."
+)
+@click.option(
+    "--limit", type=click.IntRange(1, 100_000), default=50, help="Maximum number of results."
+)
 @click.pass_obj
 def ls(
     invocation: Invocation, name: str | None, words: str | None, undelivered: bool, limit: int
@@ -106,14 +112,14 @@ def ls(
             for one in found
         ],
         columns=BOOKS,
-        empty="no books",
+        empty="no books found",
     )
 
 
 @books.command()
 @click.pass_obj
 def quota(invocation: Invocation) -> None:
-    """Show what is left of today's calls, and when there are more.
+    """Show the remaining calls of today's quota and when it resets.
 
     \b
     tsuzuki books quota
@@ -122,7 +128,7 @@ def quota(invocation: Invocation) -> None:
         use = books_service(application).quota()
     emit(invocation, {**asdict(use), "left": use.left}, columns=QUOTA)
     if use.refused_at:
-        warn(invocation, "Google Books itself has said that today's allowance is used up")
+        warn(invocation, "Google Books reports that today's quota is used up")
 
 
 books.add_command(preview)

@@ -1,5 +1,4 @@
-"""`tsuzuki books preview` and `tsuzuki books mail`: what would be sent, what was, and what a person
-has to decide."""
+"""`tsuzuki books preview` and `tsuzuki books mail`: preview, list, send and resolve emails."""
 
 from typing import TYPE_CHECKING
 
@@ -33,10 +32,10 @@ MAILS = [
 
 @click.command(cls=Command)
 @click.argument("name", shell_complete=job_names("books"))
-@click.option("--html", is_flag=True, help="The HTML part instead of the text.")
+@click.option("--html", is_flag=True, help="Print the HTML part instead of the text.")
 @click.pass_obj
 def preview(invocation: Invocation, name: str, html: bool) -> None:
-    """Show the mail that would be sent now. Nothing is sent and nothing is changed.
+    """Preview a job's next email. Nothing is sent or changed.
 
     \b
     tsuzuki books preview novelties
@@ -46,10 +45,12 @@ def preview(invocation: Invocation, name: str, html: bool) -> None:
 
 @click.command(cls=Command)
 @click.argument("words", nargs=-1, metavar="[JOB | reset JOB]", shell_complete=job_names("books"))
-@click.option("--dry-run", is_flag=True, help="Show what would be sent or reset, and do nothing.")
-@click.option("--mark-sent", type=StoredId(), metavar="ID", help="This unsettled mail did arrive.")
+@click.option("--dry-run", is_flag=True, help="Show what would be sent or reset without doing it.")
 @click.option(
-    "--resend", type=StoredId(), metavar="ID", help="Send this mail again with the next run."
+    "--mark-sent", type=StoredId(), metavar="ID", help="Mark this unsettled email as sent."
+)
+@click.option(
+    "--resend", type=StoredId(), metavar="ID", help="Send this email again with the next run."
 )
 @yes_option
 @click.pass_obj
@@ -61,12 +62,13 @@ def mail(
     resend: int | None,
     yes: bool,
 ) -> None:
-    """Send a job's next mail now; without a job, list the mails.
+    """Send a job's next email now; without a job, list all emails.
 
-    A mail is unsettled if its sender was cut off before the server's answer. It is never sent again
-    by itself: look whether it arrived, then say so.
+    An email is unsettled if the connection was lost before the server's answer. It is never sent again
+    automatically: check whether it arrived, then use --mark-sent or --resend.
 
-    `reset JOB` lets a job mail again everything that it has mailed. Mails that were not surely sent keep their books.
+    `reset JOB` marks all books that a job has emailed as new again. Emails that may not have been sent keep
+    their books.
 
     \b
     tsuzuki books mail
@@ -77,13 +79,13 @@ def mail(
     name, is_reset = _read_words(words)
     if sum((name is not None, mark_sent is not None, resend is not None)) > 1:
         raise UsageError(
-            "a job, --mark-sent and --resend do not go together", hint="Say one of them."
+            "a job, --mark-sent and --resend cannot be combined", hint="Use one of them."
         )
     if mark_sent is not None or resend is not None:
         if dry_run:
             raise UsageError(
-                "--dry-run does not go with --mark-sent and --resend",
-                hint="Leave one out; nothing was changed. List the mails with: tsuzuki books mail",
+                "--dry-run cannot be combined with --mark-sent or --resend",
+                hint="Nothing was changed. List the emails with: tsuzuki books mail",
             )
         _decide(invocation, mark_sent=mark_sent, resend=resend, yes=yes)
     elif name is None:
@@ -107,8 +109,8 @@ def _read_words(words: tuple[str, ...]) -> tuple[str | None, bool]:
             return name, True
         case _:
             raise UsageError(
-                f"{' '.join(words)!r} is not a job",
-                hint="Name one job, or: reset JOB. Nothing was changed.",
+                f"{' '.join(words)!r} is not a job name",
+                hint="Nothing was changed. Name one job, or use: reset JOB",
             )
 
 
@@ -128,12 +130,12 @@ def _send(invocation: Invocation, name: str) -> None:
 def _list(invocation: Invocation) -> None:
     with open_application(invocation) as application:
         views = books_service(application).mails()
-    emit(invocation, [view.as_dict() for view in views], columns=MAILS, empty="no mails yet")
+    emit(invocation, [view.as_dict() for view in views], columns=MAILS, empty="no emails yet")
     unsettled = [view.mail.id for view in views if view.mail.state == "unsettled"]
     if unsettled and not invocation.output.is_json:
         warn(
             invocation,
-            f"it is unknown whether {', '.join(map(str, unsettled))} arrived: look, then say "
+            f"it is unknown whether {', '.join(map(str, unsettled))} arrived: check, then use "
             "--mark-sent ID or --resend ID",
         )
 
@@ -141,14 +143,14 @@ def _list(invocation: Invocation) -> None:
 def _decide(
     invocation: Invocation, *, mark_sent: int | None, resend: int | None, yes: bool
 ) -> None:
-    action = f"mark mail {mark_sent} as sent" if resend is None else f"send mail {resend} again"
+    action = f"mark email {mark_sent} as sent" if resend is None else f"send email {resend} again"
     confirm(invocation, action, yes=yes)
     with open_application(invocation) as application:
         if mark_sent is not None:
             moved = books_service(application).mark_sent(mark_sent)
         elif resend is not None:
             moved = books_service(application).resend(resend)
-    say(invocation, f"Mail {moved.id} is {moved.state} now.")
+    say(invocation, f"Email {moved.id} is now {moved.state}.")
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, moved)
 
@@ -158,21 +160,21 @@ def _reset(invocation: Invocation, name: str, *, dry_run: bool, yes: bool) -> No
         books = books_service(application)
         reset = books.preview_mail_reset(name)
         if not dry_run:
-            confirm(invocation, f"let {name} mail {_extent(reset)} again", yes=yes)
+            confirm(invocation, f"let {name} email {_extent(reset)} again", yes=yes)
             reset = books.reset_mails(name)
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, reset.as_dict())
         return
     if dry_run:
-        write(f"{name} would mail {_extent(reset)} again.")
+        write(f"{name} would email {_extent(reset)} again.")
     else:
-        write(f"Reset {reset.books} mailed book(s) for job: {name}")
+        write(f"Reset {reset.books} emailed book(s) for job: {name}")
     for mail in reset.kept:
-        warn(invocation, f"mail {mail.id} is {mail.state} and keeps its books")
+        warn(invocation, f"email {mail.id} is {mail.state} and keeps its books")
 
 
 def _extent(reset: "MailReset") -> str:
-    return f"{reset.books} book(s) of {reset.mails} mail(s)"
+    return f"{reset.books} book(s) of {reset.mails} email(s)"
 
 
 def _show_next(invocation: Invocation, name: str, *, html: bool) -> None:
@@ -181,7 +183,7 @@ def _show_next(invocation: Invocation, name: str, *, html: bool) -> None:
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, shown, columns=[Column("job"), Column("digest"), Column("books")])
     elif shown.digest is None:
-        say(invocation, "Nothing to mail.")
+        say(invocation, "There is nothing to email.")
     else:
         say(invocation, f"Subject: {shown.digest.subject}")
         write(shown.digest.html if html else shown.digest.text)

@@ -1,4 +1,4 @@
-"""What came of a run of a books job, in sentences on stderr and a table on stdout."""
+"""The result of a books run, as sentences on stderr and a table on stdout."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -31,8 +31,9 @@ def tell_books_result(invocation: Invocation, run: "Run") -> None:
         named = ", ".join(map(str, unsettled))
         warn(
             invocation,
-            f"it is unknown whether mail {named} arrived: look, then say: tsuzuki books mail "
-            f"--mark-sent {unsettled[0]} --yes, or: tsuzuki books mail --resend {unsettled[0]} --yes",
+            f"it is unknown whether email {named} arrived: check, then use: tsuzuki books mail "
+            f"--mark-sent {unsettled[0]} --yes, or: tsuzuki books mail --resend {unsettled[0]} "
+            "--yes",
         )
     if collected.get("stop_reason"):
         emit(invocation, [collected], columns=COLLECTED)
@@ -54,32 +55,32 @@ def _sentences(
         yield _stopped(job_name, collected)
     if mail is not None:
         sent = ", ".join(map(str, mail["mails"]))
-        yield f"Mail {sent} was taken by the server." if sent else "No mail was sent."
+        yield f"Email {sent} was accepted by the server." if sent else "No email was sent."
 
 
 def _skipped(job_name: str, reason: str) -> str:
     if reason == "exhausted":
         return (
-            "Nothing was collected: the search is exhausted. "
-            f"Begin anew with: tsuzuki job cursor reset {job_name} --yes"
+            "Nothing was collected because the search is exhausted. Restart it with: tsuzuki "
+            f"job cursor reset {job_name} --yes"
         )
-    return "Nothing was collected: another run is collecting this search."
+    return "Nothing was collected because another run is collecting this search."
 
 
 def _stopped(job_name: str, collected: Mapping[str, Any]) -> str:
     at = collected["start_index"]
     match collected["stop_reason"]:
         case "max_per_run":
-            return f"max_per_run is reached; the next run of {job_name} goes on at index {at}."
+            return f"max_per_run is reached; the next run of {job_name} continues at index {at}."
         case "quota" if collected["resumes_at"] is None:
-            return f"Today's quota is used up; the next run of {job_name} goes on at index {at}."
+            return f"Today's quota is used up; the next run of {job_name} continues at index {at}."
         case "quota":
             moment = format_stored_time(collected["resumes_at"])
-            return f"Today's quota is used up; it goes on at index {at} at {moment}."
+            return f"Today's quota is used up; collection continues at index {at} at {moment}."
         case "exhausted":
-            return f"The search is exhausted at index {at}: there is nothing more."
+            return f"The search is exhausted at index {at}: there are no more results."
         case reason:
-            return f"It stopped at index {at}: {reason}."
+            return f"The collection stopped at index {at}: {reason}."
 
 
 def _counted(count: int, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""The pages of books: jobs with their searches, what was found, and mails."""
+"""The pages of books: searches, books and emails."""
 
 from pathlib import Path
 

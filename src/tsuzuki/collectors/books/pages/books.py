@@ -1,4 +1,6 @@
-"""Books: each search with where it continues and why it stopped, the quota, the next mail, and resetting a cursor."""
+"""Books: each search with its cursor and the reason why it stopped, the quota, the next email, and resetting a
+cursor.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""The books that were found, and the ledger of mails: what was delivered, and what a person decides about one."""
+"""The list of books, and the list of emails with those to be resolved."""
 
 from typing import Annotated, Any
 

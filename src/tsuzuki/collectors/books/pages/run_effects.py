@@ -1,4 +1,4 @@
-"""What a books run left behind: where it moved the cursor, and the mails it sent."""
+"""The effects of a books run: how it moved the cursor, and the emails it sent."""
 
 from typing import Any
 

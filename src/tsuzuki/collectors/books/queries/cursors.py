@@ -1,7 +1,7 @@
-"""Where each job goes on: statements over `collect_cursor`, and over `books_searches` beside it.
+"""Cursors, where each job continues: statements over `collect_cursor` and the related `books_searches`.
 
-`last_updated_at` is moved by SQL, on insert and on update, in the same text form on both databases. A
-search is held by one run at a time (`claim`).
+`last_updated_at` is set by SQL, on insert and on update, in the same text form on both databases. One run at a time
+holds a search (`claim`).
 """
 
 from collections.abc import Mapping

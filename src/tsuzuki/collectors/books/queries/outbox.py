@@ -1,7 +1,7 @@
-"""Mails: statements over `book_mails`, which is an outbox (`outward.outbox`), and `book_deliveries`.
+"""Emails: statements over `book_mails`, which is an outbox (`outward.outbox`), and `book_deliveries`.
 
-A book belongs to at most one mail of a job, by the key of `book_deliveries`; the row is written before
-anything is sent. Only a person takes it back, for mails that were sent (`forget_sent`).
+The key of `book_deliveries` ensures that a book belongs to at most one email of a job; the row is written before
+anything is sent. Only a person can undo that, for emails that were sent (`forget_sent`).
 """
 
 from collections import Counter

@@ -34,7 +34,7 @@ def _rules(patterns: list[str]) -> pathspec.GitIgnoreSpec | None:
         return pathspec.GitIgnoreSpec.from_lines(patterns) if patterns else None
     except ValueError as problem:
         raise UsageError(
-            f"this is not a pattern of paths: {problem}",
+            f"invalid path pattern: {problem}",
             hint="For example: '*.py', 'src/', '!tests'",
             code="bad_pattern",
         ) from None

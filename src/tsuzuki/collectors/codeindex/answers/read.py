@@ -27,8 +27,8 @@ class AmbiguousSymbol(UsageError):
         shown = candidates[:CANDIDATES_SHOWN_MAX]
         more = len(candidates) - len(shown)
         super().__init__(
-            f"{text!r} fits {len(candidates)} symbols",
-            hint="\n".join(["Say which one:", *shown, *([f"… and {more} more"] if more else [])]),
+            f"{text!r} matches {len(candidates)} symbols",
+            hint="\n".join(["Choose one:", *shown, *([f"… and {more} more"] if more else [])]),
         )
         self.candidates = candidates
 
@@ -64,7 +64,9 @@ def read_lines(file: FreshFile, start: int, end: int) -> Excerpt:
     """Lines `start` to `end` of a file, both included; the end may lie behind the last line."""
     count = file.source.line_count
     if start < 1 or end < start:
-        raise UsageError(f"{start}-{end} are no lines", hint="For example: 10-20", code="bad_lines")
+        raise UsageError(
+            f"invalid lines {start}-{end}", hint="For example: 10-20", code="bad_lines"
+        )
     if start > count:
         raise NotFound(
             f"{file.path} has {count} lines, so it has no line {start}", code="no_such_line"
@@ -84,7 +86,7 @@ def read_symbol(
     symbol = resolve_symbol(files, text, file=file, changed=changed)
     home = files.get(symbol.path)
     if home is None:
-        raise NotFound(f"{symbol.path} is gone", code="no_such_file")
+        raise NotFound(f"{symbol.path} no longer exists", code="no_such_file")
     start = _first_line(home, symbol)
     is_long = symbol.end_line - symbol.line >= OUTLINE_LINES_MIN
     members = [one for one in home.symbols if _is_inside(one, symbol)]
@@ -183,6 +185,6 @@ def _not_found(files: FreshFiles, text: str, file: FreshFile | None) -> NotFound
     guess = closest(name, known)
     return NotFound(
         f"there is no symbol {text!r} in {where}",
-        hint=f'Did you mean "{guess}"?' if guess else "Look for it with: tsuzuki index search",
+        hint=f'Did you mean "{guess}"?' if guess else "Find it with: tsuzuki index search",
         code="no_such_symbol",
     )

@@ -36,7 +36,8 @@ def search_regex_in_process(
     """As `search_text`. Raises `UsageError` if it takes longer than `seconds_max`."""
     if len(query.text) > EXPRESSION_LENGTH_MAX:
         raise UsageError(
-            f"an expression has at most {EXPRESSION_LENGTH_MAX} characters", code="bad_regex"
+            f"a regular expression can have at most {EXPRESSION_LENGTH_MAX} characters",
+            code="bad_regex",
         )
     wanted = [path for path in scanned if query.path_filter(path)]
     asked = {
@@ -62,14 +63,16 @@ def search_regex_in_process(
                 os.killpg(process.pid, signal.SIGKILL)
             raise _refusal(f"took longer than {seconds_max:g} s") from None
     if process.returncode:
-        raise _refusal("could not be searched for")
+        raise _refusal("could not be searched")
     found = json.loads(told)
     return [FoundLine(**line) for line in found["lines"]], found["has_more"]
 
 
 def _refusal(what: str) -> UsageError:
     return UsageError(
-        f"the expression {what}", hint="Make it simpler, or narrow the paths.", code="regex_slow"
+        f"the regular expression {what}",
+        hint="Simplify it, or narrow the paths.",
+        code="regex_slow",
     )
 
 

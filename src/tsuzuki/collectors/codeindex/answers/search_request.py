@@ -95,8 +95,8 @@ def known_words(what: str, words: Sequence[str], known: Sequence[str]) -> frozen
     for word in words:
         if word not in known:
             raise UsageError(
-                f"there is no {what} {word!r}",
-                hint=did_you_mean(word, known).strip() or f"Known are: {', '.join(sorted(known))}",
+                f"unknown {what} {word!r}",
+                hint=did_you_mean(word, known).strip() or f"Known: {', '.join(sorted(known))}",
                 code=f"unknown_{what}",
             )
     return frozenset(words)

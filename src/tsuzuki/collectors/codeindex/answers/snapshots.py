@@ -41,7 +41,7 @@ SECONDS_MAX = 10.0
 LOCK_WAIT_SECONDS = 0.05
 LOCK_WAITS_MAX = 100
 ABANDONED_LOCK_SECONDS = 60.0
-ASK_AGAIN = "The files of this tree were being rewritten: ask again."
+ASK_AGAIN = "The files of this tree were being rewritten; ask again."
 
 
 @dataclass(frozen=True, kw_only=True)

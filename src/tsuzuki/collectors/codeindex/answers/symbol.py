@@ -63,7 +63,9 @@ class SymbolPath:
         segments = tuple(segment for segment in bare.split("/") if segment)
         if not segments:
             raise UsageError(
-                f"{text!r} names no symbol", hint="For example: Class/method", code="bad_symbol"
+                f"{text!r} is not a symbol name",
+                hint="For example: Class/method",
+                code="bad_symbol",
             )
         return cls(segments, bare.startswith("/"), int(found[1]) if found else None)
 

@@ -59,8 +59,8 @@ class TextQuery:
             )
         except re.error as problem:
             raise UsageError(
-                f"{self.text!r} is not a regular expression: {problem}",
-                hint="Leave out --regex to look for the text as it is.",
+                f"invalid regular expression {self.text!r}: {problem}",
+                hint="Leave out --regex to search for the literal text.",
                 code="bad_regex",
             ) from None
 

@@ -21,7 +21,10 @@ LIMIT_MAX = 500
 LINES_MAX = 5_000
 Words = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=50)]
 Paths = Annotated[
-    Words, Field(description="Only such files, as in .gitignore: `*.py`, `src/`, `!tests`.")
+    Words,
+    Field(
+        description="Include only files matching this .gitignore pattern: `*.py`, `src/`, `!tests`."
+    ),
 ]
 
 
@@ -83,7 +86,7 @@ class ExcerptOut(Model):
     symbol: dict[str, Any] | None
     is_outline: bool
     lines: list[LineOut]
-    lines_left_out: int = Field(description="How many lines at the end are not shown.")
+    lines_left_out: int = Field(description="Number of lines left out at the end.")
 
 
 class ReferenceOut(Model):
@@ -111,7 +114,8 @@ class ReferencesOut(Model):
     total: int
     exact: int
     files_left_out: int = Field(
-        description="How many more files mention the name; there was no time to look at them."
+        description="Number of other files that mention the name and were not searched for lack of "
+        "time."
     )
 
 
@@ -162,33 +166,38 @@ class MapOut(Model):
 class SearchQuery(TreeQuery):
     text: str = Field(min_length=1, max_length=500, examples=["parse_config"])
     where: Literal["names", "text", "both"] = "both"
-    ignore_case: bool = Field(False, description="In text; names never mind the case.")
+    ignore_case: bool = Field(False, description="Match case in text; names always ignore case.")
     regex: bool = Field(
-        False, description="The text is a regular expression, of lines; it may take five seconds."
+        False,
+        description="Treat the text as a regular expression per line; limited to five seconds.",
     )
-    kind: Words = Field([], description="Only class, function, …; of names only.")
-    language: Words = Field([], description="Only these; of names only.")
+    kind: Words = Field([], description="Include only definitions of this kind: class, function, …")
+    language: Words = Field([], description="Include only definitions in this language.")
     path: Paths = Field([])
-    limit: int = Field(20, ge=1, le=LIMIT_MAX, description="Of each, names and lines.")
+    limit: int = Field(20, ge=1, le=LIMIT_MAX, description="Maximum number of names, and of lines.")
 
 
 class ReadQuery(TreeQuery):
     name: str = Field(
         min_length=1,
         max_length=500,
-        description="A symbol (`Class/method`, `file:name`) or a file (`file`, `file:10-20`).",
+        description="Symbol (`Class/method`, `file:name`) or file (`file`, `file:10-20`).",
         examples=["src/app.py:10-20"],
     )
-    lines: str | None = Field(None, max_length=30, description="Of a file.", examples=["10-20"])
-    whole: bool = Field(False, description="A long class as a whole, not as an outline.")
+    lines: str | None = Field(
+        None, max_length=30, description="Lines of a file.", examples=["10-20"]
+    )
+    whole: bool = Field(False, description="Return a long class in full, not as an outline.")
 
 
 class ReferencesQuery(TreeQuery):
     name: str = Field(min_length=1, max_length=500, examples=["parse_config"])
     kind: list[Literal["call", "type", "import", "inherit", "read"]] = Field([], max_length=5)
     path: Paths = Field([])
-    tests: bool = Field(True, description="With those in tests.")
-    exact: bool = Field(False, description="Only those that surely mean this definition.")
+    tests: bool = Field(True, description="Include references in tests.")
+    exact: bool = Field(
+        False, description="Include only references that certainly mean this definition."
+    )
     limit: int = Field(200, ge=1, le=LIMIT_MAX)
 
 
@@ -196,17 +205,19 @@ class OutlineQuery(TreeQuery):
     path: str = Field(
         "",
         max_length=4096,
-        description="A file or a folder; the whole tree unless said.",
+        description="File or folder (default: the whole tree).",
         examples=["src"],
     )
-    depth: int | None = Field(None, ge=1, le=99, description="How many levels; 1 for a folder.")
-    kind: Words = Field([], description="Only class, function, …")
+    depth: int | None = Field(
+        None, ge=1, le=99, description="Levels of nested definitions; 1 for a folder."
+    )
+    kind: Words = Field([], description="Include only definitions of this kind: class, function, …")
     limit: int = Field(LIMIT_MAX, ge=1, le=LIMIT_MAX)
 
 
 class MapQuery(TreeQuery):
     focus: Words = Field([], description="Paths and names of interest.")
-    limit: int = Field(20, ge=1, le=LIMIT_MAX, description="How many files.")
+    limit: int = Field(20, ge=1, le=LIMIT_MAX, description="Maximum number of files.")
 
 
 def _answers(context: Context, query: TreeQuery) -> "CodeAnswers":

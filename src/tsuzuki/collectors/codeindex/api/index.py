@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 router = ApiRouter("code")
 
 TreeName = Annotated[str, Field(min_length=1, max_length=4096)]
-TREE_WORDS = "The root of a tree, as `code/trees` lists it; not needed if there is one only."
+TREE_WORDS = "Root of a tree, as listed by `code/trees`; optional if there is only one."
 BuildId = Annotated[
     str, Path(min_length=1, max_length=100, examples=["build-1794900000000-abc123"])
 ]
@@ -32,14 +32,14 @@ class TreeOut(Model):
 
     tree: str
     job: str
-    is_indexed: bool = Field(description="Whether a build of it was started at any time.")
+    is_indexed: bool = Field(description="True if the tree was ever built.")
     state: str | None = Field(
         description="ready, building, incomplete, corrupt, newer or root gone."
     )
     files: int | None
     symbols: int | None
     last_indexed_at: str | None
-    bytes: int | None = Field(description="The size of its index.")
+    bytes: int | None = Field(description="Size of the index.")
 
 
 class TreesOut(Model):
@@ -51,9 +51,9 @@ class BuildRequest(Model):
     paths: list[Annotated[str, Field(min_length=1, max_length=4096)]] = Field(
         default_factory=list,
         max_length=1000,
-        description="Only these files and folders, if the index has the rest.",
+        description="Build only these files and folders, if the index has the rest.",
     )
-    force: bool = Field(False, description="Parse files again that did not change.")
+    force: bool = Field(False, description="Parse unchanged files again.")
 
 
 class BuildStarted(Model):
@@ -84,14 +84,14 @@ class IndexStatusOut(Model):
     tree: str
     state: str
     build: BuildOut | None
-    symbols: int | None = Field(description="When the last build completed.")
+    symbols: int | None = Field(description="When the last build was completed.")
     last_indexed_at: str | None
     outcomes: dict[str, int]
     languages: dict[str, int]
     extractors: dict[str, int]
     problems: list[dict[str, str]]
     is_listed: bool = Field(
-        description="Whether git listed every file of the index. Otherwise its files are not shown."
+        description="False if git did not list every file of the index; the others are not shown."
     )
 
 

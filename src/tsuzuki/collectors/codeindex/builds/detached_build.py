@@ -1,4 +1,4 @@
-"""A build in a process of its own, which goes on when the process that asked for it has ended."""
+"""A build in a separate process, which continues after the process that started it ends."""
 
 import json
 import os

@@ -1,7 +1,7 @@
-"""BuildJob: what is told of one build, its ids and the rules that it is held to.
+"""BuildJob: the public state of a build, its IDs and its invariants.
 
 running ──→ completed     result and completedAt are set
-   └──────→ failed        error and failedAt are set; a cancelled build has the error `cancelled`
+   └──────→ failed        error and failedAt are set; a canceled build has the error `cancelled`
 """
 
 import random

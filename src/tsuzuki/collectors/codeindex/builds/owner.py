@@ -1,4 +1,4 @@
-"""Who owns a running build, and whether that process is still there."""
+"""The process that owns a running build, and whether it still exists."""
 
 import os
 import socket
@@ -47,7 +47,7 @@ def as_died(stored: StoredBuild) -> BuildJob:
     return replace(
         stored.job,
         status=BuildStatus.FAILED,
-        error="its process died; the next build goes on from here",
+        error="the build process died; the next build continues from here",
         failed_at=iso(datetime.fromtimestamp(stored.heartbeat_ns / 1e9, UTC)),
     )
 

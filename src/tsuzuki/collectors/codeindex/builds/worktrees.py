@@ -58,5 +58,5 @@ def _is_copied(index: IndexFile, path: Path, is_ours: Callable[[sqlite3.Connecti
         # Of the other file or of ours: if it was ours, the build meets it again.
         return False
     if not is_done:
-        raise Fenced(f"another process writes {index.path} now")
+        raise Fenced(f"another process now writes {index.path}")
     return True

@@ -1,4 +1,4 @@
-"""`tsuzuki index search|references|outline`: where things are in a tree of source files."""
+"""`tsuzuki index search`, `references` and `outline`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,14 +37,14 @@ OUTLINE = [
 root_option = click.option(
     "--root",
     metavar="FOLDER",
-    help="The tree; without it the repository around the current folder.",
+    help="Tree to search (default: the repository around the current folder).",
 )
 path_option = click.option(
     "--path",
     "paths",
     metavar="PATTERN",
     multiple=True,
-    help="Only such files, as in .gitignore: '*.py', 'src/', '!tests'.",
+    help="Include only files matching this .gitignore pattern: '*.py', 'src/', '!tests'.",
 )
 
 
@@ -58,20 +58,26 @@ def code_answers(invocation: Invocation, root: str | None) -> "CodeAnswers":
 def tell_state(invocation: Invocation, index: "IndexState") -> None:
     """What a reader should know of the index that an answer was made from."""
     if index.state == "building":
-        warn(invocation, f"the index is being built ({index.percent} %): this may be incomplete")
+        warn(
+            invocation,
+            f"the index is being built ({index.percent} %); the answer may be incomplete",
+        )
     if index.state == "changing":
-        warn(invocation, "the tree is being rewritten: files of two states may be mixed; ask again")
+        warn(
+            invocation,
+            "the tree is being rewritten, so files of two states may be mixed; ask again",
+        )
     for folder in index.unlisted_folders:
         warn(
             invocation,
-            f"git does not list the files of {Path(index.root, folder)}: ignored files may be among them;"
-            f" to see why: git -C {Path(index.root, folder)} status",
+            f"git does not list the files of {Path(index.root, folder)}, so ignored files may "
+            f"be included; to see why, run: git -C {Path(index.root, folder)} status",
         )
     if index.pending:
         warn(
             invocation,
-            f"{index.pending} files have changed since the index was built and may be missing here;"
-            f" update it with: tsuzuki index build {index.root}",
+            f"{index.pending} files changed since the index was built and may be missing; "
+            f"update it with: tsuzuki index build {index.root}",
         )
 
 
@@ -82,23 +88,36 @@ def tell_state(invocation: Invocation, index: "IndexState") -> None:
     "where",
     type=click.Choice(["names", "text", "both"]),
     default="both",
-    help="Look in names of definitions, in text, or in both (unless said).",
+    help="Search in names of definitions, in text, or in both (default).",
 )
-@click.option("--regex", "-e", is_flag=True, help="The text is a regular expression.")
-@click.option("--ignore-case", "-i", is_flag=True, help="In text; names never mind the case.")
-@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only class, function, …")
-@click.option("--language", "languages", multiple=True, metavar="LANGUAGE", help="Only these.")
+@click.option("--regex", "-e", is_flag=True, help="Treat the text as a regular expression.")
+@click.option(
+    "--ignore-case", "-i", is_flag=True, help="Match case in text; names always ignore case."
+)
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    metavar="KIND",
+    help="Show only definitions of this kind: class, function, …",
+)
+@click.option(
+    "--language", "languages", multiple=True, metavar="LANGUAGE", help="Show only this language."
+)
 @path_option
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=20, help="Of each, names and text."
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=20,
+    help="Maximum number of names, and of lines.",
 )
 @root_option
 @click.pass_obj
 def search(invocation: Invocation, /, text: str, where: str, root: str | None, **said: Any) -> None:
-    """Find definitions by a part of their name, and lines by their text.
+    """Search definitions by name, and lines by text.
 
-    A name matches as a whole, by its start, by any piece, or by the starts of its words: `buMan` and `BJM`
-    find `BuildJobManager`. `Class/part` looks in a class.
+    A name matches in full, by its beginning, by any part, or by the beginnings of its words: both `buMan`
+    and `BJM` find `BuildJobManager`. `Class/part` searches within a class.
 
     \b
     tsuzuki index search parse_config
@@ -114,13 +133,13 @@ def search(invocation: Invocation, /, text: str, where: str, root: str | None, *
     if answer.index.state == "missing" and where != "text":
         warn(
             invocation,
-            "there is no index yet, so only text was searched;"
-            f" build it with: tsuzuki index build {answer.index.root}",
+            "only text was searched because there is no index yet; build it with: tsuzuki "
+            f"index build {answer.index.root}",
         )
     if found.more_names:
-        say(invocation, f"{found.more_names} more names match; --limit shows more")
+        say(invocation, f"{found.more_names} more names match; show more with --limit")
     if found.has_more_lines:
-        say(invocation, "more lines match; --limit shows more")
+        say(invocation, "more lines match; show more with --limit")
     if not rows and found.did_you_mean:
         say(invocation, f'Did you mean "{found.did_you_mean}"?')
 
@@ -128,21 +147,29 @@ def search(invocation: Invocation, /, text: str, where: str, root: str | None, *
 @click.command(cls=Command)
 @click.argument("name")
 @click.option(
-    "--kind", "kinds", multiple=True, metavar="KIND", help="Only call, type, import, inherit, read."
+    "--kind",
+    "kinds",
+    multiple=True,
+    metavar="KIND",
+    help="Show only references of this role: call, type, import, inherit, read.",
 )
 @path_option
-@click.option("--tests/--no-tests", default=True, help="With or without those in tests.")
-@click.option("--exact", is_flag=True, help="Only those that surely mean this definition.")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=200, help="How many at most.")
+@click.option("--tests/--no-tests", default=True, help="Include or exclude references in tests.")
+@click.option(
+    "--exact", is_flag=True, help="Show only references that certainly mean this definition."
+)
+@click.option(
+    "--limit", type=click.IntRange(1, 100_000), default=200, help="Maximum number of results."
+)
 @root_option
 @click.pass_obj
 def references(
     invocation: Invocation, /, name: str, root: str | None, exact: bool, limit: int, **said: Any
 ) -> None:
-    """Show where a symbol is used, and how sure that is.
+    """Show where a symbol is used, and how certain each reference is.
 
-    A use is exact if its definition is in the same file or package, is imported, or is the only one in the tree.
-    Otherwise only the name is the same, and the table shows how many definitions have it.
+    A reference is exact if its definition is in the same file or package, is imported, or is the only one in
+    the tree. Otherwise only the name matches, and the table shows how many definitions share it.
 
     \b
     tsuzuki index references parse_config
@@ -157,12 +184,12 @@ def references(
     if answered.files_left_out:
         warn(
             invocation,
-            f"{answered.files_left_out} more files mention {name} and were not searched;"
-            " narrow the question with --path",
+            f"{answered.files_left_out} more files mention {name} and were not searched; "
+            "narrow the search with --path",
         )
     say(invocation, f"{len(answered.uses)} references, {answered.exact} of them exact")
     if len(found) > limit:
-        say(invocation, f"{len(found) - limit} are not shown; --limit shows more")
+        say(invocation, f"{len(found) - limit} are not shown; show more with --limit")
 
 
 def _reference_columns(invocation: Invocation, rows: list[dict[str, Any]]) -> list[Column]:
@@ -174,8 +201,16 @@ def _reference_columns(invocation: Invocation, rows: list[dict[str, Any]]) -> li
 
 @click.command(cls=Command)
 @click.argument("path", required=False, default="")
-@click.option("--depth", type=click.IntRange(1, 99), help="How many levels; 1 for a folder.")
-@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only class, function, …")
+@click.option(
+    "--depth", type=click.IntRange(1, 99), help="Levels of nested definitions; 1 for a folder."
+)
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    metavar="KIND",
+    help="Show only definitions of this kind: class, function, …",
+)
 @root_option
 @click.pass_obj
 def outline(
@@ -185,7 +220,7 @@ def outline(
     kinds: tuple[str, ...],
     root: str | None,
 ) -> None:
-    """List what a file defines, or what the files of a folder define at their top.
+    """List the definitions in a file, or the top-level definitions in a folder's files.
 
     \b
     tsuzuki index outline src/app.py

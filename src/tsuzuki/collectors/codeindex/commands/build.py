@@ -46,21 +46,23 @@ STATUS = [
 
 @click.command(cls=Command)
 @click.argument("path", required=False)
-@click.option("--background", is_flag=True, help="Print the id at once, and build on without us.")
+@click.option(
+    "--background", is_flag=True, help="Print the build ID and continue in the background."
+)
 @click.option(
     "--lsp",
     "said",
     multiple=True,
     metavar="LANGUAGE=COMMAND",
-    help="Take the symbols of a language from this language server; `none` for no server.",
+    help="Take a language's symbols from this language server; `none` for no server.",
 )
 @click.pass_obj
 def build(
     invocation: Invocation, path: str | None, background: bool, said: tuple[str, ...]
 ) -> None:
-    """Build the index of a tree, or update it.
+    """Build or update the index of a tree.
 
-    Only changed files are parsed. If a build of the tree is running already, in any process, that one is followed.
+    Only changed files are parsed. If the tree is already being built by any process, that build is followed.
 
     \b
     tsuzuki index build
@@ -76,7 +78,9 @@ def build(
     if not started.is_new:
         say(invocation, f"A build of {root} is running already.")
         if said:
-            warn(invocation, "--lsp is not used: a build that runs keeps the servers it has")
+            warn(
+                invocation, "--lsp is ignored: the build already running keeps its language servers"
+            )
     if background:
         emit(invocation, {"id": started.id, "root": str(root), "is_new": started.is_new})
         return
@@ -93,7 +97,7 @@ def _follow(invocation: Invocation, builds: "Builds", root: Path, job_id: str) -
                 job = builds.job(root, job_id)
                 if job is None:
                     raise WorkFailed(
-                        f"{job_id} was taken over by another build",
+                        f"build {job_id} was taken over by another build",
                         hint="See: tsuzuki index status",
                         code="build_taken_over",
                     )
@@ -105,15 +109,15 @@ def _follow(invocation: Invocation, builds: "Builds", root: Path, job_id: str) -
     except KeyboardInterrupt:
         if builds.jobs.cancel(job_id):
             builds.jobs.wait(job_id, CANCEL_SECONDS)
-            say(invocation, "Interrupted. What is indexed is kept; the next build does the rest.")
+            say(invocation, "Interrupted. Indexed files are kept; the next build does the rest.")
         raise
 
 
 def _tell_end(invocation: Invocation, builds: "Builds", root: Path, job: "BuildJob") -> None:
     if job.result is None:
         raise WorkFailed(
-            f"the build {job.id} failed: {job.error}",
-            hint="What is indexed is kept; the next build does the rest.",
+            f"build {job.id} failed: {job.error}",
+            hint="Indexed files are kept; the next build does the rest.",
             code="build_failed",
         )
     found = builds.status(root)
@@ -129,8 +133,8 @@ def _tell_end(invocation: Invocation, builds: "Builds", root: Path, job: "BuildJ
     if not found.is_listed:
         warn(
             invocation,
-            f"git does not list the files of {root}: the index may have ignored files, so a server does not"
-            f" show them; to see why: git -C {root} status",
+            f"git does not list the files of {root}, so the index may include ignored files; "
+            f"to see why, run: git -C {root} status",
         )
     for problem in found.problems:
         warn(invocation, f"{problem['path']}: {problem['outcome']}: {problem['error']}")
@@ -146,12 +150,14 @@ def _shown(invocation: Invocation) -> "BuildBar | BuildLines":
 
 @click.command(cls=Command)
 @click.argument("path", required=False)
-@click.option("--job", "job_id", metavar="ID", help="Only this build, as long as it is remembered.")
+@click.option(
+    "--job", "job_id", metavar="ID", help="Show only this build, for as long as it is remembered."
+)
 @click.pass_obj
 def status(invocation: Invocation, path: str | None, job_id: str | None) -> None:
-    """Show the state of an index, and of its build.
+    """Show the state of an index and of its build.
 
-    It does not matter which process builds. A build is remembered for five minutes after its end.
+    The build may be running in any process. It is remembered for five minutes after its end.
 
     \b
     tsuzuki index status
@@ -173,7 +179,7 @@ def _show_job(invocation: Invocation, builds: "Builds", root: Path, job_id: str)
     if job is None:
         raise NotFound(
             f"there is no build {job_id} of {root}",
-            hint="A build is forgotten five minutes after its end. See: tsuzuki index status",
+            hint="A build is remembered for five minutes after its end. See: tsuzuki index status",
             code="build_unknown",
         )
     emit(invocation, job.as_json())

@@ -23,7 +23,7 @@ ENTRIES = [
 @click.command(cls=Command)
 @click.pass_obj
 def ls(invocation: Invocation) -> None:
-    """List the indexes, with the state and size of each.
+    """List all indexes with state and size.
 
     \b
     tsuzuki index ls
@@ -35,13 +35,13 @@ def ls(invocation: Invocation) -> None:
 
 @click.command(cls=Command)
 @click.argument("path", required=False)
-@click.option("--gone", is_flag=True, help="Every index whose root is not there any more.")
+@click.option("--gone", is_flag=True, help="Remove every index whose tree no longer exists.")
 @yes_option
 @click.pass_obj
 def rm(invocation: Invocation, path: str | None, gone: bool, yes: bool) -> None:
     """Remove the index of a tree. The tree itself is not touched.
 
-    PATH is a root, or an index file.
+    PATH is the root of the tree, or an index file.
 
     \b
     tsuzuki index rm ~/src/django --yes
@@ -50,7 +50,7 @@ def rm(invocation: Invocation, path: str | None, gone: bool, yes: bool) -> None:
     if gone == (path is not None):
         raise UsageError(
             "rm takes either a PATH or --gone",
-            hint="See which indexes there are with: tsuzuki index ls",
+            hint="List the indexes with: tsuzuki index ls",
         )
     builds = builds_service(invocation)
     if path is not None:
@@ -58,7 +58,7 @@ def rm(invocation: Invocation, path: str | None, gone: bool, yes: bool) -> None:
     else:
         entries = [entry for entry in builds.entries() if entry.state == "root gone"]
     if not entries:
-        say(invocation, "There is no index whose root is gone.")
+        say(invocation, "Every index still has its tree.")
     for entry in entries:
         confirm(invocation, f"remove the index of {entry.root or entry.index_file}", yes=yes)
         builds.remove(entry)

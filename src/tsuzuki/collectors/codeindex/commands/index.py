@@ -1,4 +1,4 @@
-"""`tsuzuki index`: the source code of a tree, indexed. No workspace and no engine is needed."""
+"""`tsuzuki index`: index and search the source code of a tree, without a workspace or engine."""
 
 import click
 
@@ -12,10 +12,9 @@ from tsuzuki.collectors.codeindex.commands.watch import watch
 
 @click.group(cls=Group)
 def index() -> None:
-    """Index the source code of a tree, and ask what is in it.
+    """Index the source code of a tree and search it.
 
-    Any folder will do: no workspace is needed. Without PATH it is the git repository around the current
-    folder.
+    Works in any folder, without a workspace. PATH defaults to the git repository around the current folder.
 
     \b
     tsuzuki index build

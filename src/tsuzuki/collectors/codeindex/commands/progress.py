@@ -1,4 +1,4 @@
-"""How a build goes: a bar on a terminal, elsewhere a line every few seconds."""
+"""The progress of a build: a bar on a terminal, elsewhere a line every few seconds."""
 
 from typing import TYPE_CHECKING, Any
 

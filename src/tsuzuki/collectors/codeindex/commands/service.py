@@ -1,4 +1,4 @@
-"""The service of the code index, for the commands: it needs no workspace, but the extra."""
+"""The code index service for commands, which requires the extra but no workspace."""
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ def extra_required() -> "Iterator[None]":
         if not (missing.name or "").startswith(COLLECTOR.needs):
             raise
         raise extra_missing(
-            "code cannot be indexed: the parsers are not installed", extra=COLLECTOR.name
+            "the parsers for indexing code are not installed", extra=COLLECTOR.name
         ) from None
 
 

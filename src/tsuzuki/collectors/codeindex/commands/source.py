@@ -1,4 +1,4 @@
-"""`tsuzuki index read|map`: source as it stands in the files, and the most important of it."""
+"""`tsuzuki index read` and `map`: current source of symbols and files, and the most important files."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -20,18 +20,22 @@ MAP = [Column("path"), Column("line"), Column("kind"), Column("signature")]
 
 @click.command(cls=Command)
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
-@click.option("--lines", metavar="FROM-TO", help="Of a file: only these lines, as 10-20.")
-@click.option("--whole", is_flag=True, help="A long class too, instead of the list of its members.")
+@click.option(
+    "--lines", metavar="FROM-TO", help="With a file: show only these lines, such as 10-20."
+)
+@click.option(
+    "--whole", is_flag=True, help="Show a long class in full instead of listing its members."
+)
 @root_option
 @click.pass_obj
 def read(
     invocation: Invocation, names: tuple[str, ...], lines: str | None, whole: bool, root: str | None
 ) -> None:
-    """Show the source of symbols or files, with line numbers, as it is now.
+    """Show the current source of symbols or files, with line numbers.
 
-    NAME is a symbol (parse_config, Server/start, Server/start[1]), a symbol of a file
-    (src/app.py:Server), a file, or lines of it (src/app.py:10-20). If a name fits several symbols they are
-    listed, and none is guessed.
+    NAME is a symbol (parse_config, Server/start, Server/start[1]), a symbol in a file
+    (src/app.py:Server), a file, or lines of a file (src/app.py:10-20). If a name fits several symbols, they are
+    listed.
 
     \b
     tsuzuki index read Server/start
@@ -47,7 +51,9 @@ def read(
             write("\n" * (number > 0) + "\n".join(_numbered(excerpt)))
     tell_state(invocation, answer.index)
     if any(excerpt.is_outline for excerpt in answer.value):
-        say(invocation, "a long class is shown as its members; --whole shows all of it")
+        say(
+            invocation, "a long class is shown as its list of members; show it in full with --whole"
+        )
 
 
 def _line_rows(excerpts: "list[Excerpt]") -> Iterator[dict[str, object]]:
@@ -69,18 +75,24 @@ def _numbered(excerpt: "Excerpt") -> Iterator[str]:
     "--focus",
     multiple=True,
     metavar="PATH|NAME",
-    help="A file or a name of interest: what it uses and what uses it ranks higher.",
+    help="File or name of interest: what it uses, and what uses it, ranks higher.",
 )
-@click.option("--limit", type=click.IntRange(1, 10_000), default=20, help="Files at most.")
 @click.option(
-    "--symbols", "symbols_max", type=click.IntRange(0, 1_000), default=5, help="Of each file."
+    "--limit", type=click.IntRange(1, 10_000), default=20, help="Maximum number of files."
+)
+@click.option(
+    "--symbols",
+    "symbols_max",
+    type=click.IntRange(0, 1_000),
+    default=5,
+    help="Maximum number of definitions per file.",
 )
 @root_option
 @click.pass_obj
 def code_map(
     invocation: Invocation, focus: tuple[str, ...], limit: int, symbols_max: int, root: str | None
 ) -> None:
-    """Show the files that the rest of the tree uses most, with their most used definitions.
+    """Show the files used most by the rest of the tree, with their most used definitions.
 
     \b
     tsuzuki index map --limit 10

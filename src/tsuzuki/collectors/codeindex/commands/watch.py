@@ -36,11 +36,11 @@ ENDED = [
 @click.argument("path", required=False)
 @click.pass_obj
 def watch(invocation: Invocation, path: str | None) -> None:
-    """Keep the index of a tree up to date while its files change, until ^C.
+    """Keep the index of a tree up to date until ^C.
 
-    The first build starts at once. After that only changed files are parsed, a moment after they are saved. If
-    another process watches the tree already, this one waits and takes over when that one ends. --output jsonl has a
-    line for each event, plain one for each build.
+    The first build starts immediately. After that, only changed files are parsed, shortly after they are saved.
+    If another process already watches the tree, this one waits and takes over when that one ends. --output jsonl
+    prints a line for each event, plain one for each build.
 
     \b
     tsuzuki index watch
@@ -48,8 +48,8 @@ def watch(invocation: Invocation, path: str | None) -> None:
     """
     if invocation.output is OutputFormat.JSON:
         raise UsageError(
-            "a watch has no end, so it cannot be one JSON document",
-            hint="Use --output jsonl: one line for each event.",
+            "a watch never ends, so it cannot be one JSON document",
+            hint="Use --output jsonl for one line per event.",
             code="endless_output",
         )
     builds = builds_service(invocation)
@@ -126,15 +126,15 @@ class _View:
         if not is_news:
             return
         if state == "watching":
-            say(self._invocation, f"Watching {root}. Stop with ^C.")
+            say(self._invocation, f"Watching {root}. Press ^C to stop.")
         elif state == "waiting":
-            say(self._invocation, f"Waiting to watch {root}: {event.note} now.")
+            say(self._invocation, f"Waiting to watch {root}: {event.note}.")
         elif state == "polling":
             warn(self._invocation, f"{root} is scanned every few seconds: {event.note}")
         elif state == "root_gone":
             warn(self._invocation, f"waiting for {root}: {event.note}")
         elif state == "retrying":
-            warn(self._invocation, f"trying again in a moment: {event.note}")
+            warn(self._invocation, f"retrying in a moment: {event.note}")
 
     def _show_end(self, at: str, job: "BuildJob") -> None:
         if self._invocation.output is OutputFormat.PLAIN:

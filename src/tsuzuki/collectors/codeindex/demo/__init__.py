@@ -12,13 +12,10 @@ from tsuzuki.collectors.codeindex.lsp.settings import CONFIG_VARIABLE
 from .project import make_project
 
 PROJECT = "project"
-JOB = """\
-  code-index:
-    description: Keep the definitions of a source tree
-    type: codeindex
-    roots: [{root}]
-    schedule: {{every: 10m}}
-"""
+JOB = (
+    "  code-index:\n    description: Keep an index of a source tree up to date\n    "
+    "type: codeindex\n    roots: [{root}]\n    schedule: {{every: 10m}}\n"
+)
 
 
 def _values(context: DemoContext) -> Mapping[str, str]:

@@ -19,7 +19,7 @@ def as_utf8(source: bytes) -> bytes:
     if source.startswith(_UTF16_MARKS):
         return source.decode("utf-16", "replace").encode()
     if b"\0" in source:
-        raise ExtractionFailed("binary", "the file has a NUL byte: it is not text")
+        raise ExtractionFailed("binary", "the file contains a NUL byte, so it is not text")
     source = source.removeprefix(codecs.BOM_UTF8)
     if source.isascii():
         return source

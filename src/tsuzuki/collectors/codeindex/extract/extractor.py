@@ -45,7 +45,7 @@ def extract(
     """What one file defines and refers to; raises `ExtractionFailed` where that cannot be said."""
     known = LANGUAGES.get(language)
     if known is None:
-        raise ExtractionFailed("unknown language", f"there is no extractor for {language}")
+        raise ExtractionFailed("unknown language", f"no extractor for {language}")
     grammar = grammar_of(language)
     text = as_utf8(source)
     with parsed(grammar.language, text, seconds_max=seconds_max, clock=clock) as tree:

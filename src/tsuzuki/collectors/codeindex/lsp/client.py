@@ -70,16 +70,16 @@ class LspClient:
         try:
             answer = self._request("initialize", self._introduction())
         except RequestRefused as problem:
-            raise ServerFailed(f"it refused to start: {problem}") from None
+            raise ServerFailed(f"failed to start: {problem}") from None
         can = answer.get("capabilities") if isinstance(answer, dict) else None
         if not isinstance(can, dict):
-            raise ServerFailed("it does not say what it can do")
+            raise ServerFailed("did not report its capabilities")
         provider = can.get("documentSymbolProvider")
         if provider is None or provider is False:
-            raise ServerFailed("it has no textDocument/documentSymbol")
+            raise ServerFailed("does not support textDocument/documentSymbol")
         encoding = can.get("positionEncoding") or "utf-16"
         if encoding not in POSITION_ENCODINGS:
-            raise ServerFailed(f"it counts columns in {encoding!r}, which was not offered")
+            raise ServerFailed(f"counts columns in {encoding!r}, which was not offered")
         self.position_encoding = encoding
         self._notify("initialized", {})
 
@@ -148,7 +148,7 @@ class LspClient:
                 answer = self._answer_to(method, params, deadline)
             except TimeoutError:
                 raise ServerFailed(
-                    f"it did not answer {method} within {deadline - now:g} seconds"
+                    f"did not answer {method} within {deadline - now:g} seconds"
                 ) from None
             error = answer.get("error")
             if error is None:

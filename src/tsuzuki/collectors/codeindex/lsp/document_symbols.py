@@ -93,11 +93,12 @@ def as_symbols(answer: Any, parsed: Parsed, *, encoding: str) -> tuple[SymbolRow
     if answer is None:
         if parsed.symbols:
             raise InvalidAnswer(
-                f"it knows nothing of the file, in which the parser finds {len(parsed.symbols)} definitions"
+                f"returned nothing for a file in which the parser finds {len(parsed.symbols)} "
+                "definitions"
             )
         return ()
     if not isinstance(answer, list):
-        raise InvalidAnswer(f"its answer is {type(answer).__name__}, not a list")
+        raise InvalidAnswer(f"returned {type(answer).__name__} instead of a list")
     reader = _Reader(parsed.lines, encoding)
     is_flat = any(isinstance(one, dict) and "location" in one for one in answer)
     items = _nested_flat([*reader.flat(answer)]) if is_flat else reader.nested(answer, "", 0)
@@ -105,7 +106,7 @@ def as_symbols(answer: Any, parsed: Parsed, *, encoding: str) -> tuple[SymbolRow
     for item in items:
         rows.add(item)
         if len(rows.found) > SYMBOLS_MAX:
-            raise InvalidAnswer(f"its answer has over {SYMBOLS_MAX} symbols")
+            raise InvalidAnswer(f"returned more than {SYMBOLS_MAX} symbols")
     rows.add_macros()
     return tuple(sorted(rows.found, key=lambda row: (row[3], -row[4], row[5])))
 
@@ -119,18 +120,18 @@ class _Reader:
 
     def nested(self, symbols: list[Any], container: str, depth: int) -> Iterator[SymbolItem]:
         if depth > DEPTH_MAX:
-            raise InvalidAnswer(f"its answer is nested over {DEPTH_MAX} deep")
+            raise InvalidAnswer(f"nested symbols more than {DEPTH_MAX} levels deep")
         for symbol in symbols:
             fields = _fields(symbol)
             start, end = self._range(fields.get("range"))
             name_start, _ = self._range(fields.get("selectionRange"))
             name, kind = fields["name"], fields["kind"]
             if not start <= name_start <= end:
-                raise InvalidAnswer(f"the name of {name!r} is outside of it")
+                raise InvalidAnswer(f"returned a name outside of its symbol {name!r}")
             yield SymbolItem(name, kind, start, end, name_start, container)
             children = fields.get("children") or []
             if not isinstance(children, list):
-                raise InvalidAnswer(f"the children of {name!r} are no list")
+                raise InvalidAnswer(f"returned children of {name!r} that are not a list")
             yield from self.nested(children, joined(container, name), depth + 1)
 
     def flat(self, symbols: list[Any]) -> Iterator[SymbolItem]:
@@ -153,23 +154,23 @@ class _Reader:
 
     def _range(self, value: Any) -> tuple[SymbolPlace, SymbolPlace]:
         if not isinstance(value, dict):
-            raise InvalidAnswer("a symbol has no range")
+            raise InvalidAnswer("returned a symbol without a range")
         start, end = self._place(value.get("start")), self._place(value.get("end"))
         if end < start:
-            raise InvalidAnswer(f"a range ends before it starts, in line {start.line + 1}")
+            raise InvalidAnswer(
+                f"returned a range that ends before it starts, in line {start.line + 1}"
+            )
         return start, end
 
     def _place(self, value: Any) -> SymbolPlace:
         line = value.get("line") if isinstance(value, dict) else None
         units = value.get("character") if isinstance(value, dict) else None
         if type(line) is not int or type(units) is not int or line < 0 or units < 0:
-            raise InvalidAnswer("a range without lines and columns")
+            raise InvalidAnswer("returned a range without lines and columns")
         if line == len(self._lines) and units == 0:  # the end of a text that ends with a line
             return SymbolPlace(line - 1, len(self._lines[-1]))
         if line >= len(self._lines):
-            raise InvalidAnswer(
-                f"it speaks of line {line + 1} of a file of {len(self._lines)} lines"
-            )
+            raise InvalidAnswer(f"returned line {line + 1} of a file with {len(self._lines)} lines")
         return SymbolPlace(line, column_of(self._lines[line], units, self._encoding))
 
 
@@ -184,12 +185,12 @@ def column_of(line: str, units: int, encoding: str) -> int:
 
 def _fields(symbol: Any) -> Mapping[str, Any]:
     if not isinstance(symbol, dict):
-        raise InvalidAnswer("a symbol that is no object")
+        raise InvalidAnswer("returned a symbol that is not an object")
     name, kind = symbol.get("name"), symbol.get("kind")
     if not isinstance(name, str) or type(kind) is not int:
-        raise InvalidAnswer("a symbol without name and kind")
+        raise InvalidAnswer("returned a symbol without name and kind")
     if len(name) > NAME_CHARACTERS_MAX:
-        raise InvalidAnswer(f"a name of {len(name)} characters")
+        raise InvalidAnswer(f"returned a name of {len(name)} characters")
     return {**symbol, "name": name.strip()}
 
 

@@ -52,7 +52,7 @@ class Frames:
         end = self._received.find(b"\r\n\r\n", 0, HEADER_BYTES_MAX)
         is_too_long = end < 0 and len(self._received) >= HEADER_BYTES_MAX
         if is_too_long or not _may_be_header(self._received):
-            raise ProtocolError(f"no header of a message: {_shown(self._received)}")
+            raise ProtocolError(f"no message header: {_shown(self._received)}")
         if end < 0:
             return None
         header = bytes(self._received[:end]).replace(b"\r", b"")
@@ -61,7 +61,7 @@ class Frames:
             raise ProtocolError(f"a header without a length: {_shown(header)}")
         if int(length[1]) > self._bytes_max:
             raise ProtocolError(
-                f"a message of {int(length[1])} bytes, over the limit of {self._bytes_max}"
+                f"a message of {int(length[1])} bytes, above the limit of {self._bytes_max}"
             )
         del self._received[: end + 4]
         return int(length[1])
@@ -76,9 +76,9 @@ def _decoded(body: bytes) -> Message:
     try:
         message = json.loads(body)
     except (ValueError, RecursionError):
-        raise ProtocolError(f"a message that is no JSON: {_shown(body)}") from None
+        raise ProtocolError(f"invalid JSON in a message: {_shown(body)}") from None
     if not isinstance(message, dict):
-        raise ProtocolError(f"a message that is no object: {_shown(body)}")
+        raise ProtocolError(f"a message that is not an object: {_shown(body)}")
     return message
 
 

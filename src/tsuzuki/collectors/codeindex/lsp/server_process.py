@@ -137,16 +137,16 @@ class ServerProcess:
         if part is None:
             return
         if not part:
-            raise ServerFailed(f"it ended{self._last_words()}")
+            raise ServerFailed(f"exited{self._last_words()}")
         self._received_bytes += len(part)
         if self._received_bytes > self._limits.answer_bytes_max:
             raise ServerFailed(
-                f"it sent over {self._limits.answer_bytes_max} bytes while one answer was waited for"
+                f"sent more than {self._limits.answer_bytes_max} bytes before one answer"
             )
         try:
             self._messages += self._frames.add(part)
         except ProtocolError as problem:
-            raise ServerFailed(f"it sent {problem}") from None
+            raise ServerFailed(f"sent {problem}") from None
 
     def _last_words(self) -> str:
         """The last line of its error stream, and its exit code if it has one."""
@@ -190,7 +190,7 @@ def _started(
     if program is None:
         is_path = "/" in command.words[0]
         where = "; give its full path" if is_path else " on the PATH"
-        raise ServerFailed(f"there is no program {command.words[0]}{where}")
+        raise ServerFailed(f"program {command.words[0]} not found{where}")
     try:
         return subprocess.Popen(  # noqa: S603 -- the user's own command, without a shell
             [program, *command.words[1:]],

@@ -92,7 +92,7 @@ class LanguageServers:
             parsed = parse_file(str(self._root), FileToParse(path=parsed.path), self._parse_limits)
         if not isinstance(parsed, ParsedFile):
             return parsed
-        return _failed(parsed, "it was written again and again while it was read")
+        return _failed(parsed, "the file kept changing while it was read")
 
     def _command_for(self, parsed: Parsed) -> ServerCommand | None:
         language = parsed.language if isinstance(parsed, ParsedFile) else None
@@ -122,7 +122,7 @@ class LanguageServers:
             answer, encoding = server.document_symbols(document)
             return parsed._replace(symbols=as_symbols(answer, found, encoding=encoding))
         except (InvalidAnswer, RequestRefused, ServerFailed) as problem:
-            return _failed(parsed, f"the language server {command.words[0]}: {problem}")
+            return _failed(parsed, f"language server {command.words[0]}: {problem}")
 
 
 class _Server:
@@ -151,8 +151,7 @@ class _Server:
     def _start(self) -> LspClient:
         if self._starts >= self._starts_max:
             raise ServerFailed(
-                f"given up after {self._starts} starts, the file was not asked for;"
-                f" the last time {self._last_problem}"
+                f"skipped after {self._starts} failed starts; last error: {self._last_problem}"
             )
         self._starts += 1
         try:
@@ -163,10 +162,10 @@ class _Server:
                 raise
             self.abort()
             raise ServerUnavailable(
-                f"the language server for {self._command.language} cannot be started:"
-                f" {self._command}: {problem}",
-                hint="Install it, give its full path, or index without it:"
-                f" --lsp {self._command.language}=none",
+                f"cannot start the language server for {self._command.language}: {self._command}: "
+                f"{problem}",
+                hint="Install it, give its full path, or index without it: --lsp "
+                f"{self._command.language}=none",
             ) from None
         return client
 

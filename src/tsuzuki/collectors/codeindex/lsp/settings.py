@@ -1,6 +1,6 @@
-"""Which command is the language server of a language: said for a build, else in the user's own file.
+"""Which command is the language server of a language: given for a build, otherwise taken from the user's own file.
 
-A tree never says it: to index a tree that was downloaded must not run a command of its author's.
+A tree never defines it, because indexing a downloaded tree must not run commands of its author.
 """
 
 import os
@@ -99,10 +99,10 @@ def _words(text: str, command: str) -> tuple[str, ...]:
     try:
         words = shlex.split(command)
     except ValueError:
-        raise UsageError(f"{text!r} has a quote that is never closed", code="bad_lsp") from None
+        raise UsageError(f"unclosed quote in {text!r}", code="bad_lsp") from None
     if not words:
         raise UsageError(
-            f"{text!r} has no command", hint=f"For no server say {NONE}.", code="bad_lsp"
+            f"missing command in {text!r}", hint=f"To use no server, write {NONE}.", code="bad_lsp"
         )
     return as_command(words)
 
@@ -115,7 +115,7 @@ def as_command(words: Iterable[str]) -> tuple[str, ...]:
 
 def _unknown(language: str) -> tuple[str, str]:
     guess = did_you_mean(language, LANGUAGES).strip()
-    return f"there is no language {language!r}", guess or f"Known: {', '.join(LANGUAGES)}."
+    return f"unknown language {language!r}", guess or f"Known: {', '.join(LANGUAGES)}."
 
 
 def config_path(environ: Mapping[str, str] = os.environ) -> Path:

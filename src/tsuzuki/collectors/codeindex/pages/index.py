@@ -1,4 +1,4 @@
-"""The code index: the trees of the jobs, how each index is, and builds of them."""
+"""The code index: the trees of the jobs, the state of each index, and its builds."""
 
 from datetime import datetime
 from typing import Annotated, Any

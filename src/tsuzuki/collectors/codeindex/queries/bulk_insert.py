@@ -1,5 +1,6 @@
-"""Many rows in few statements: a statement for each row takes twice the time, and lets go of the interpreter each
-time."""
+"""Insert many rows with few statements: one statement per row takes twice the time, and releases the interpreter
+lock each time.
+"""
 
 import sqlite3
 from collections.abc import Sequence

@@ -114,7 +114,7 @@ class CodeAnswers:
         line_query = search.text_query(path_filter)
         if query is None and line_query is None:
             raise UsageError(
-                f"{search.text!r} names no symbol",
+                f"{search.text!r} is not a symbol name",
                 hint="For example: Class/part",
                 code="bad_symbol",
             )
@@ -182,7 +182,9 @@ class CodeAnswers:
         if span := _LINES.fullmatch(wanted):
             return read_lines(file, int(span[1]), int(span[2] or span[1]))
         if lines is not None:
-            raise UsageError(f"{lines!r} are no lines", hint="For example: 10-20", code="bad_lines")
+            raise UsageError(
+                f"invalid lines {lines!r}", hint="For example: 10-20", code="bad_lines"
+            )
         return read_symbol(files, rest, file=file, whole=whole)
 
     def references(
@@ -329,17 +331,19 @@ class CodeAnswers:
     def _where_paths_start(self, changes: TreeChanges) -> str:
         if self._is_confined and changes.unlisted_folders:
             return (
-                "git does not list the files of this tree, so only files that it listed before are shown."
-                f" To see why: git -C {self.root} status"
+                "git does not list the files of this tree, so only files it listed before are "
+                f"shown. To see why, run: git -C {self.root} status"
             )
-        return "Paths are relative to the current folder or to the root of the tree."
+        return "Give paths relative to the current folder or to the root of the tree."
 
     def _require_index(self, files: FreshFiles, text: str) -> None:
         if files.connection is not None:
             return
         if index_path(self.root, self._folder or index_folder()).exists():
             raise index_unlisted(self.root)
-        raise self._index_missing(f"{text!r} is no file, and a symbol is looked up in the index")
+        raise self._index_missing(
+            f"{text!r} is not a file, and finding a symbol requires the index"
+        )
 
     def _index_missing(self, why: str = "") -> NotFound:
         return NotFound(
@@ -352,8 +356,9 @@ class CodeAnswers:
 def index_unlisted(root: Path) -> FileUnusable:
     """The index may have files that git ignores, which a server does not show."""
     return FileUnusable(
-        f"the index of {root} was built while git did not list the files of the tree",
-        hint=f"See why with: git -C {root} status. Then build it again with: tsuzuki index build {root}",
+        f"the index of {root} was built while git could not list the files of the tree",
+        hint=f"To see why, run: git -C {root} status. Then rebuild it with: tsuzuki index build "
+        f"{root}",
         code="index_unlisted",
     )
 

@@ -1,4 +1,4 @@
-"""Start a build and ask how it goes, from any process; list index files and remove them."""
+"""Start a build and read its progress from any process; list and remove index files."""
 
 import os
 import random
@@ -178,8 +178,8 @@ class Builds:
                 return StartedBuild(id=job.id, is_new=job.id == wanted, notes=notes)
             if has_ended:
                 raise WorkFailed(
-                    "the process of the build ended before it started to build",
-                    hint="See why by building in the foreground: tsuzuki index build",
+                    "the build process exited before the build started",
+                    hint="To see why, build in the foreground: tsuzuki index build",
                     code="build_not_started",
                 )
             self._clock.wait(never, START_LOOK_SECONDS)
@@ -285,7 +285,9 @@ class Builds:
             if entry.root == str(real) or entry.index_file == str(real):
                 return entry
         raise NotFound(
-            f"there is no index of {real}", hint="See them with: tsuzuki index ls", code="no_index"
+            f"there is no index of {real}",
+            hint="List the indexes with: tsuzuki index ls",
+            code="no_index",
         )
 
     def remove(self, entry: IndexEntry) -> None:
@@ -295,7 +297,7 @@ class Builds:
         if (pid := watching_pid(path)) is not None:
             raise Conflict(
                 f"{entry.root} is watched by {f'process {pid}' if pid else 'another process'}",
-                hint="End it first: it would make the index anew.",
+                hint="Stop it first: it would rebuild the index.",
                 code="tree_watched",
             )
         with suppress(IndexCorrupt, NewerIndex), IndexFile.open_path(path) as index:
@@ -305,7 +307,7 @@ class Builds:
             except Fenced:
                 raise Conflict(
                     f"the index of {entry.root} is being built",
-                    hint="Wait for the build to end: tsuzuki index status",
+                    hint="Wait for the build to end, and check it with: tsuzuki index status",
                     code="build_running",
                 ) from None
         for part in (*_parts(path), lock_path(path)):
@@ -348,7 +350,7 @@ class Builds:
                     with IndexFile.open(root, folder=self.folder) as anew:
                         again = claim_build(anew, claimed.job.id, self._clock)
                         if isinstance(again, BuildJob):
-                            raise Fenced("another process builds this tree anew") from None
+                            raise Fenced("another process now rebuilds this tree") from None
                         return build(anew, again)
             finally:
                 index.close()

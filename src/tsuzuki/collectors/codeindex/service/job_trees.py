@@ -81,7 +81,7 @@ class JobTrees:
         if not inside:
             roots = ", ".join(str(tree.root) for tree in trees)
             raise NotPermitted(
-                "this server answers about the trees of its jobs only",
+                "this server only answers questions about the trees of its jobs",
                 hint=f"Trees: {roots}" if roots else "No job indexes a tree.",
                 code="root_refused",
             )
@@ -162,7 +162,7 @@ class JobTrees:
         if found is None:
             raise NotFound(
                 f"there is no build {build_id} of {tree.root}",
-                hint="A build is forgotten five minutes after its end.",
+                hint="A build is remembered for five minutes after its end.",
                 code="build_unknown",
             )
         return found
@@ -173,7 +173,7 @@ def _named(trees: list[JobTree], named: str | None) -> JobTree:
     if named is None and trees:
         raise UsageError(
             f"there are {len(trees)} trees",
-            hint=f"Say which: {', '.join(known)}",
+            hint=f"Choose one: {', '.join(known)}",
             code="tree_missing",
         )
     for tree in trees:
@@ -182,6 +182,6 @@ def _named(trees: list[JobTree], named: str | None) -> JobTree:
     raise NotFound(
         "no job indexes a tree" if named is None else f"no job indexes the tree {named!r}",
         hint=(did_you_mean(named, known) if named else "")
-        + "A job of the type codeindex names the trees that can be asked about.",
+        + "Add a job of type codeindex with the tree as a root.",
         code="tree_unknown",
     )

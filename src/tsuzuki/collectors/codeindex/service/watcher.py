@@ -190,7 +190,7 @@ class Watcher:
             notifier = Notifier(self.root, stopping=self._stopping, is_own=self._is_own)
         except NotificationsRefused as refused:
             self._resting_state = WatchState.POLLING
-            self._note = f"no notifications of changes: {refused}"
+            self._note = f"change notifications are unavailable: {refused}"
             return Polling(self._clock, stopping=self._stopping)
         self._resting_state, self._note = WatchState.WATCHING, None
         self.live = LiveTree(self.root, notifier, self._clock)
@@ -295,7 +295,7 @@ class Watcher:
             self._retry_seconds = RETRY_SECONDS
             self._tell(self._resting_state, job=job, note=self._note)
             return
-        words = job.error if job else "another process took the build over"
+        words = job.error if job else "another process took over the build"
         self._tell(WatchState.RETRYING, job=job, note=f"the build failed: {words}")
         self._pause(self._retry_seconds)
         self._retry_seconds = min(2 * self._retry_seconds, RETRY_SECONDS_MAX)

@@ -41,7 +41,7 @@ def _built(call: ToolCall, *, wait_seconds: float) -> ToolAnswer:
         "already_running": not started.is_new,
         "root": str(root),
     }
-    already = " (it was running already)" if not started.is_new else ""
+    already = " (already running)" if not started.is_new else ""
     notes = [clipped(note, 200) for note in started.notes]
     next_words = f"See it with: {next_call(STATUS, {'job_id': started.id})}"
     return ToolAnswer(
@@ -80,7 +80,7 @@ def status(call: ToolCall) -> ToolAnswer:
             if job is None:
                 raise NotFound(
                     f"there is no build {job_id} of {root}",
-                    hint=f"A build is forgotten five minutes after its end.\nNext: {STATUS.name} {{}}",
+                    hint=f"A build is remembered for five minutes after its end.\nNext: {STATUS.name} {{}}",
                     code="build_unknown",
                 )
     return _within(call, found, job)
@@ -106,9 +106,7 @@ def _status(
     lines = [
         clipped(printable(f"root {found.root}"), budget),
         f"build {_job_words(job)}" if job else "no build in the last five minutes",
-        f"{stats.total} symbols at {stats.last_indexed_at}"
-        if stats
-        else "no build completed so far",
+        f"{stats.total} symbols at {stats.last_indexed_at}" if stats else "no build completed yet",
         f"files: {compact_json(dict(found.outcomes))}",
         *(clipped(f"{one['path']}: {one['outcome']}: {one['error']}", 320) for one in problems),
     ]

@@ -7,12 +7,15 @@ from tsuzuki.mcp.parameters import CURSOR, budget_parameter, parameter
 from tsuzuki.mcp.tool import Tool, ToolParameter
 from tsuzuki.mcp.tool_set import ToolSet
 
-_INSTRUCTIONS = """\
-Questions about source code: use these tools before grep and before reading whole files.
-code_search finds definitions by any part of a name, and text; code_read shows source with line numbers as it is now.
-code_references shows who uses a symbol and how sure that is; code_outline and code_map show what there is.
-Answers are checked against the files at that moment; nothing has to be built first, and `building` answers are partial.
-Every answer is within `budget` tokens; `cursor` continues it. Name symbols as Class/method or file:name."""
+_INSTRUCTIONS = (
+    "Questions about source code: use these tools before grep and before reading whole "
+    "files.\ncode_search finds definitions by any part of their name, and text; "
+    "code_read returns the current source with line numbers.\ncode_references lists "
+    "the uses of a symbol and how certain each is; code_outline and code_map give an "
+    "overview.\nAnswers are checked against the current files. Nothing has to be built "
+    "first; answers marked `building` are partial.\nEvery answer fits into `budget` "
+    "tokens; `cursor` continues it. Name symbols as Class/method or file:name."
+)
 
 _MODULE = "tsuzuki.collectors.codeindex.tools"
 _ONE_OR_MORE = ["string", "array"]
@@ -27,7 +30,7 @@ _GLOB = parameter(
     "glob",
     "array",
     *("globs", "include", "includes", "file_pattern", "paths", "filter"),
-    description="like .gitignore: *.py, src/, !tests",
+    description="patterns like .gitignore: *.py, src/, !tests",
 )
 
 
@@ -57,9 +60,10 @@ def _tool(
 
 SEARCH = _tool(
     "code_search",
-    "Use instead of grep to find where something is defined or mentioned. "
-    "Names match as a whole, by start, by any piece or by the starts of their words (buMan finds BuildJobManager); "
-    "Class/part looks inside a class. Definitions come first, with signature and doc, then lines of text by file.",
+    "Use instead of grep to find where something is defined or mentioned. Names match "
+    "in full, by their beginning, by any part or by the beginnings of their words "
+    "(buMan finds BuildJobManager); Class/part searches within a class. Returns "
+    "definitions first, with signature and doc, then lines of text by file.",
     parameter(
         "query",
         _ONE_OR_MORE,
@@ -67,7 +71,7 @@ SEARCH = _tool(
         required=True,
     ),
     parameter("in", "string", "where", "scope", enum=["names", "text", "both"]),
-    parameter("regex", "boolean", "is_regex", "use_regex", description="of text"),
+    parameter("regex", "boolean", "is_regex", "use_regex", description="match case in text"),
     parameter(
         "kind",
         "array",
@@ -83,7 +87,7 @@ SEARCH = _tool(
         *("max_results", "head_limit", "max", "count", "top", "n", "page_size"),
         minimum=1,
         maximum=500,
-        description="of each; 20",
+        description="maximum of names, and of lines; default 20",
     ),
     function=f"{_MODULE}.search:search",
     example={"query": "parse_config"},
@@ -92,10 +96,11 @@ SEARCH = _tool(
 )
 READ = _tool(
     "code_read",
-    "Use instead of reading a whole file when you know the symbol: gives its source with line numbers, read now. "
-    "symbols: Class/method, file:name, name[1] for the second of a name; several at once. "
-    "Or file with lines 10-20. A long class is shown as its members. "
-    "A name that fits several symbols is answered with the list of them.",
+    "Use instead of reading a whole file when you know the symbol: returns its current "
+    "source with line numbers. symbols: Class/method, file:name, name[1] for the "
+    "second of a name; several at once. Or file with lines 10-20. A long class is "
+    "returned as a list of its members. For a name that fits several symbols, returns "
+    "the list of them.",
     parameter("symbols", "array", "symbol", "name", "names", "name_path", "query", "targets"),
     parameter("file", "string", *_FILE_NAMES),
     parameter("lines", "string", "range", "line_range", "line", description="10-20"),
@@ -107,9 +112,10 @@ READ = _tool(
 REFERENCES = _tool(
     "code_references",
     "Use instead of grep to find who calls, reads, imports or extends a symbol: "
-    "comments, strings and other languages are left out. "
-    "Sites are grouped by file and enclosing symbol. Each says how sure it is: same_file, same_package, imported and "
-    "only_definition are exact; by_name (3) only has the name of 3 definitions.",
+    "comments, strings and other languages are excluded. References are grouped by "
+    "file and enclosing symbol, each with its certainty: same_file, same_package, "
+    "imported and only_definition are exact; by_name (3) means that only the name "
+    "matches, which 3 definitions share.",
     parameter(
         "name",
         "string",
@@ -121,7 +127,7 @@ REFERENCES = _tool(
         "kind", "string", "kinds", "type", enum=["call", "type", "import", "inherit", "read", "all"]
     ),
     _GLOB,
-    parameter("tests", "boolean", "include_tests", description="false leaves tests out"),
+    parameter("tests", "boolean", "include_tests", description="false excludes tests"),
     function=f"{_MODULE}.references:references",
     example={"name": "Server/start"},
     budgets=(2_000, 8_000),
@@ -129,8 +135,8 @@ REFERENCES = _tool(
 )
 OUTLINE = _tool(
     "code_outline",
-    "Use before reading a file or folder you do not know: its symbols as a tree with lines and signatures; "
-    "of a folder the files with their outermost symbols.",
+    "Use before reading an unknown file or folder: returns its symbols as a tree with "
+    "lines and signatures; for a folder, its files with their top-level symbols.",
     parameter("file", "string", *_FILE_NAMES, "target", description="file or folder"),
     parameter("depth", "integer", "max_depth", "level", minimum=1, maximum=99),
     function=f"{_MODULE}.outline:outline",
@@ -139,8 +145,8 @@ OUTLINE = _tool(
 )
 MAP = _tool(
     "code_map",
-    "Use first in a tree you do not know, instead of listing folders: "
-    "the files that the rest uses most, with their most used signatures.",
+    "Use first in an unknown tree, instead of listing folders: returns the files used "
+    "most by the rest, with their most used signatures.",
     parameter(
         "focus",
         "array",
@@ -161,15 +167,15 @@ def _wait(default: int) -> ToolParameter:
         *("wait", "timeout", "timeout_seconds"),
         minimum=0,
         maximum=30,
-        description=f"for its end; {default}",
+        description=f"seconds to wait for its end; {default}",
     )
 
 
-_PATHS = parameter("paths", "array", "files", description="only these files and folders")
+_PATHS = parameter("paths", "array", "files", description="build only these files and folders")
 BUILD = _tool(
     "code_index_build",
-    "Index a tree, or bring its index up to date. Rarely needed: questions do so themselves. "
-    "Answers at once with a job; if one runs already, with that one.",
+    "Index a tree, or update its index. Rarely needed, because questions do so "
+    "automatically. Returns a job immediately, or the one already running.",
     _wait(0),
     _PATHS,
     parameter("force", "boolean", "rebuild", "full", description="parse unchanged files too"),
@@ -181,7 +187,8 @@ BUILD = _tool(
 )
 STATUS = _tool(
     "code_index_status",
-    "How the index is and how far its build: job, symbols, files by outcome, files that failed.",
+    "Get the state of the index and the progress of its build: job, symbols, files by "
+    "outcome, failed files.",
     _JOB,
     function=f"{_MODULE}.builds:status",
     budgets=(600, 2_000),
@@ -189,7 +196,7 @@ STATUS = _tool(
 )
 UPDATE = _tool(
     "code_index_update",
-    "Bring the index up to date and wait for it.",
+    "Update the index and wait for the result.",
     _wait(10),
     _PATHS,
     function=f"{_MODULE}.builds:update",

@@ -65,8 +65,8 @@ class CodeIndexes:
             own = self.trees.default().root if call.state.is_confined else tree.root
             if not tree.root.is_relative_to(own):
                 raise NotPermitted(
-                    f"this server answers about {own} only",
-                    hint="Another tree needs a server of its own, on stdio or with a root of its own.",
+                    f"this server only answers questions about {own}",
+                    hint="For another tree, start a separate server on stdio or with another --root.",
                     code="root_refused",
                 )
             return tree

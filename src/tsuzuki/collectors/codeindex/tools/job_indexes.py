@@ -51,7 +51,7 @@ class JobIndexes:
                 yield self._trees.answers(job_tree, tree.scope)
             except TsuzukiError as problem:
                 if problem.specific_code == "index_missing" and not may_build:
-                    problem.hint = f"A token with the scope {CODE_BUILD} can have it built."
+                    problem.hint = f"A token with the scope {CODE_BUILD} can start a build."
                 raise
 
     def build(

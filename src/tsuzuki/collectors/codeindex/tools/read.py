@@ -78,13 +78,13 @@ def _wanted(call: ToolCall, file_of_path: str) -> tuple[list[str], str | None]:
         return [file], lines
     if not symbols:
         raise UsageError(
-            'code_read needs "symbols", or "file" with "lines".',
+            'code_read requires "symbols", or "file" with "lines".',
             hint=f"Next: {next_call(call.tool)}",
             code="bad_arguments",
         )
     if lines and len(symbols) > 1:
         raise UsageError(
-            '"lines" are of one file.',
+            '"lines" requires "file".',
             hint=f"Next: {next_call(call.tool, {'file': symbols[0], 'lines': lines})}",
             code="bad_arguments",
         )

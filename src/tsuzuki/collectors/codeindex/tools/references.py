@@ -75,7 +75,8 @@ def _notes(uses: Sequence[ListedReference], files_left_out: int) -> list[str]:
     notes = [_summary(uses)] if uses else []
     if files_left_out:
         notes.append(
-            f"Incomplete: {files_left_out} more files mention this name. Narrow the question with glob."
+            f"Incomplete: {files_left_out} more files mention this name. Narrow the search "
+            "with glob."
         )
     return notes
 

@@ -29,21 +29,21 @@ def usable_root(folder: Path) -> Path:
     if not real.exists():
         guess = did_you_mean(real.name, _neighbours(real.parent)).strip()
         raise NotFound(
-            f"there is no folder {real}",
-            hint=guess or "Give the folder to index, or call it inside one.",
+            f"folder {real} does not exist",
+            hint=guess or "Name the folder to index, or run the command inside it.",
             code="root_missing",
         )
     if not real.is_dir():
         raise UsageError(
             f"{real} is a file, not a folder",
-            hint=f"Index the folder it is in: {real.parent}",
+            hint=f"Index the folder that contains it: {real.parent}",
             code="root_not_folder",
         )
     _refuse_home(real)
     if not os.access(real, os.R_OK | os.X_OK):
         raise NotPermitted(
-            f"the folder {real} cannot be read",
-            hint="Change its rights, or call it as a user who may read it.",
+            f"cannot read the folder {real}",
+            hint="Change its permissions, or use a user who can read it.",
             code="root_unreadable",
         )
     return real
@@ -54,9 +54,7 @@ def real_path(folder: Path) -> Path:
     try:
         return folder.resolve()
     except (OSError, RuntimeError, ValueError) as problem:  # a loop of links, a NUL
-        raise UsageError(
-            f"{folder} cannot be followed: {problem}", code="root_not_folder"
-        ) from None
+        raise UsageError(f"cannot resolve {folder}: {problem}", code="root_not_folder") from None
 
 
 def _refuse_home(real: Path) -> None:
@@ -64,7 +62,8 @@ def _refuse_home(real: Path) -> None:
     home = Path(os.path.realpath(Path.home()))
     if real == Path(real.anchor) or real == home or real in home.parents:
         raise UsageError(
-            f"{real} is not indexed: it is {'the home folder' if real == home else 'above the home folder'}",
+            f"{real} is not indexed because it is "
+            f"{'the home folder' if real == home else 'above the home folder'}",
             hint="Name the folder of one project, such as ~/src/project.",
             code="root_refused",
         )

@@ -80,14 +80,14 @@ def scan_tree(
         if len(scan.files) > files_max:
             raise UsageError(
                 f"{root} has more than {files_max} files",
-                hint="Index a folder below it, or let .gitignore name what is not source.",
+                hint="Index a subfolder, or exclude non-source files with .gitignore.",
                 code="tree_too_large",
             )
         if len(scan.files) % TICK_FILES == 0:
             on_tick()
     if not root.is_dir():  # it went meanwhile: that is not a tree without files
         raise NotFound(
-            f"there is no folder {root}", hint="It was moved or removed.", code="root_missing"
+            f"folder {root} does not exist", hint="It was moved or deleted.", code="root_missing"
         )
     return scan
 

@@ -303,7 +303,7 @@ class Notifier:
             if not new:
                 return
             refused |= {folder for folder in new if not self._added(folder)}
-        raise NotificationsRefused("its folders change too fast")
+        raise NotificationsRefused("its folders change too quickly")
 
     def _watch_anew(self) -> None:
         """Watch all folders, also those that may be others now by the same name. The rest keep their watches."""

@@ -1,1 +1,1 @@
-"""Commits over HTTP."""
+"""The HTTP API of commits."""

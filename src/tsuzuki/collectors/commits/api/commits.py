@@ -1,4 +1,4 @@
-"""`/commits`: the branches that are followed, and the collections of them. Reports are in `commit_reports`."""
+"""`/commits`: followed branches, and their collections. Reports are in `api/reports.py`."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -22,14 +22,19 @@ from tsuzuki.web.route import ApiRouter
 router = ApiRouter("commits")
 
 CollectionId = Annotated[
-    str, Path(min_length=1, max_length=100, description="The id, or how it starts, if that is one.")
+    str,
+    Path(
+        min_length=1,
+        max_length=100,
+        description="ID of the collection, or an unambiguous beginning of it.",
+    ),
 ]
 ProjectReference = Annotated[
-    str, Field(min_length=1, max_length=500, description="A number, a path or a name.")
+    str, Field(min_length=1, max_length=500, description="Number, path or name of the project.")
 ]
 BranchName = Annotated[str, Field(min_length=1, max_length=500, examples=["main"])]
 LOCATION_HEADER = {
-    "headers": {"Location": {"description": "The collection.", "schema": {"type": "string"}}}
+    "headers": {"Location": {"description": "ID of the collection.", "schema": {"type": "string"}}}
 }
 
 
@@ -61,7 +66,9 @@ class TargetOut(Model):
 
 class NewTarget(Model):
     project: ProjectReference
-    branch: BranchName | None = Field(None, description="Without it the default branch.")
+    branch: BranchName | None = Field(
+        None, description="Branch to follow (default: the project's default branch)."
+    )
 
 
 class MatchingTargets(Model):
@@ -71,10 +78,10 @@ class MatchingTargets(Model):
     patterns: list[BranchName] = Field(
         default_factory=list,
         max_length=50,
-        description="`*` stands for any characters. Without a pattern the default branch.",
+        description="`*` matches any characters. Without a pattern: the default branch.",
         examples=[["main", "release/*"]],
     )
-    dry_run: bool = Field(False, description="Only say what would be added.")
+    dry_run: bool = Field(False, description="Return what would be added without adding it.")
 
 
 class TargetAdditionOut(Model):

@@ -1,4 +1,4 @@
-"""`/commits/stats`, `/commits/chart` and `/commits/export`: what was collected, counted or row by row."""
+"""`/commits/stats`, `/commits/chart` and `/commits/export`: statistics and export of collected commits."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -34,19 +34,21 @@ class CsvResponse(Response):
 class SelectionQuery(BaseModel):
     """Which commits. Merges and bots are left out unless they are asked for."""
 
-    since: GivenDay | None = Field(None, description="From this day of UTC on.")
-    until: GivenDay | None = Field(None, description="Up to this day of UTC, and with it.")
-    author: Words = Field([], description="An address or a name.")
+    since: GivenDay | None = Field(None, description="First day (UTC).")
+    until: GivenDay | None = Field(None, description="Last day, inclusive (UTC).")
+    author: Words = Field([], description="Email address or name.")
     project: Words = []
     branch: Words = []
     team: Words = []
     merges: Merges = Merges.EXCLUDE
-    bots: bool = Field(False, description="Count the commits of bots too.")
-    exclude_path: Words = Field([], description="Without changes in such paths, as in .gitignore.")
-    identities: Identities = Field(
-        Identities.JOINED, description="Authors as people, or each name and address as written."
+    bots: bool = Field(False, description="Include commits by bots.")
+    exclude_path: Words = Field(
+        [], description="Exclude changes to paths matching these .gitignore patterns."
     )
-    generated: bool = Field(True, description="With lock files, vendored and generated code.")
+    identities: Identities = Field(
+        Identities.JOINED, description="Group authors by person, or by name and address as written."
+    )
+    generated: bool = Field(True, description="Include lock files, vendored and generated code.")
 
     def selection(self) -> CommitSelection:
         return CommitSelection(
@@ -66,12 +68,15 @@ class SelectionQuery(BaseModel):
 
 class StatisticsQuery(SelectionQuery):
     by: list[Dimension] = Field(
-        [Dimension.MONTH], min_length=1, max_length=len(Dimension), description="Each once."
+        [Dimension.MONTH],
+        min_length=1,
+        max_length=len(Dimension),
+        description="Grouping; each at most once.",
     )
     sort: str | None = Field(
         None, max_length=50, description="`KEY[:asc|desc]`.", examples=["commits:desc"]
     )
-    top: int = Field(1000, ge=1, le=ROWS_MAX, description="How many rows at most.")
+    top: int = Field(1000, ge=1, le=ROWS_MAX, description="Maximum number of rows.")
 
 
 class ExportQuery(SelectionQuery):
@@ -79,8 +84,8 @@ class ExportQuery(SelectionQuery):
 
 
 class ChartQuery(SelectionQuery):
-    top: int = Field(5, ge=1, le=100, description="How many authors.")
-    months: int = Field(12, ge=1, le=600, description="How many months, up to the last one.")
+    top: int = Field(5, ge=1, le=100, description="Number of authors.")
+    months: int = Field(12, ge=1, le=600, description="Number of months, up to the last one.")
 
 
 class LeftOutOut(Model):
@@ -124,7 +129,7 @@ def commit_statistics(
 ) -> StatisticsOut:
     """Count commits and changed lines. `by` and the filters can be repeated."""
     if len(set(query.by)) != len(query.by):
-        message = "a dimension is named twice"
+        message = "duplicate grouping"
         raise InvalidRequest([PartProblem(where="query.by", message=message)])
     found = commits_service(context).reports.statistics(
         query.by, query.selection(), sort=query.sort, top=query.top

@@ -31,15 +31,21 @@ WIDTH_WITHOUT_TERMINAL = 80
 
 
 @click.command(cls=Command)
-@click.option("--top", type=click.IntRange(1, 20), default=5, help="How many authors by name.")
-@click.option("--months", type=click.IntRange(1, 600), default=12, help="The newest so many.")
-@click.option("--svg", "file", metavar="FILE", help="Write an SVG picture; - is stdout.")
+@click.option(
+    "--top", type=click.IntRange(1, 20), default=5, help="Number of authors to show by name."
+)
+@click.option(
+    "--months", type=click.IntRange(1, 600), default=12, help="Number of most recent months."
+)
+@click.option(
+    "--svg", "file", metavar="FILE", help="Write an SVG picture to this file, or to stdout with -."
+)
 @selection_options
 @click.pass_obj
 def chart(
     invocation: Invocation, /, top: int, months: int, file: str | None, **options: Any
 ) -> None:
-    """Draw commits per month and author. Authors beside the top ones are drawn together.
+    """Draw commits per month and author. Other authors are drawn together.
 
     \b
     tsuzuki commits chart --months 24
@@ -55,13 +61,13 @@ def chart(
     elif invocation.output is OutputFormat.TABLE and found.months:
         _draw(invocation, found)
     else:
-        empty = "No commit matches." if is_narrowed(options) else "No commits yet."
+        empty = "No matching commits." if is_narrowed(options) else "No commits yet."
         emit(invocation, _rows(found), columns=COLUMNS, empty=empty)
     if found.months_before:
         say(
             invocation,
-            f"Older months with commits that are not shown: {found.months_before}."
-            " See more with --months.",
+            f"{found.months_before} older months with commits are not shown. Show more with "
+            "--months.",
         )
     tell_left_out(invocation, found.left_out)
 
@@ -110,7 +116,7 @@ def _replace(path: Path, content: bytes, *, said: str) -> None:
         raise UsageError(
             f"{said} is not a file",
             code="not_a_file",
-            hint="Name a file, for example: --svg commits.svg; --svg - prints the picture.",
+            hint="Name a file, such as --svg commits.svg, or print the picture with --svg -",
         )
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
@@ -121,9 +127,9 @@ def _replace(path: Path, content: bytes, *, said: str) -> None:
         temporary.replace(target)
     except OSError as error:
         raise FileUnusable(
-            f"{said} cannot be written: {error.strerror}",
+            f"cannot write {said}: {error.strerror}",
             code="output_unwritable",
-            hint="Name a file in a folder that exists and that you may write to.",
+            hint="Name a file in an existing folder that you may write to.",
         ) from error
     finally:
         with suppress(OSError):

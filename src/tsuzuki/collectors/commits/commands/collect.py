@@ -1,6 +1,6 @@
-"""`tsuzuki commits collect`: start, or take over, and watch until it has ended.
+"""`tsuzuki commits collect`: start or take over a collection, and watch it until it ends.
 
-Where no engine runs, this process executes the collection, and nothing else.
+If no engine is running, this process executes the collection, and nothing else.
 """
 
 import sys
@@ -44,15 +44,15 @@ RESULTS = [
 
 @click.command(cls=Command)
 @click.argument("references", metavar="[PROJECT]...", nargs=-1, shell_complete=project_paths)
-@click.option("--branch", metavar="BRANCH", help="Only this branch.")
-@click.option("--detach", is_flag=True, help="Start it and leave it to the running processes.")
+@click.option("--branch", metavar="BRANCH", help="Collect only this branch.")
+@click.option("--detach", is_flag=True, help="Start the collection and return without waiting.")
 @click.pass_obj
 def collect(
     invocation: Invocation, references: tuple[str, ...], branch: str | None, detach: bool
 ) -> None:
-    """Continue the collection of every target, or of some projects.
+    """Collect new commits of every target, or of the given projects.
 
-    Exit code 1 if a target failed, 6 if a collection is running already.
+    Exit code 1 if a target failed, 6 if a collection is already running.
 
     \b
     tsuzuki commits collect
@@ -67,10 +67,10 @@ def collect(
 
 @click.command(cls=Command)
 @click.argument("run", metavar="COLLECTION")
-@click.option("--detach", is_flag=True, help="Start it and leave it to the running processes.")
+@click.option("--detach", is_flag=True, help="Start the collection and return without waiting.")
 @click.pass_obj
 def retry(invocation: Invocation, run: str, detach: bool) -> None:
-    """Collect what failed, or was left pending, in an earlier collection.
+    """Collect the targets that failed or stayed pending in an earlier collection.
 
     \b
     tsuzuki commits retry 550e8400
@@ -113,7 +113,7 @@ def _follow(
     if started.is_takeover:
         say(
             invocation,
-            f"Going on with the collection {started.collection_id}, which was left unfinished.",
+            f"Continuing collection {started.collection_id}, which was not finished.",
         )
     else:
         say(invocation, f"Collection {started.collection_id} of {started.total_targets} targets.")
@@ -122,8 +122,8 @@ def _follow(
         if not is_executed:
             say(
                 invocation,
-                "No engine is at work, so it waits until one is: "
-                "start one with `tsuzuki up`, or do it here with `tsuzuki commits watch`.",
+                "No engine is running, so the collection waits. Start one with `tsuzuki up`, or "
+                "collect here with `tsuzuki commits watch`.",
             )
         emit(invocation, {**asdict(started), "engine_at_work": is_executed})
         return
@@ -158,14 +158,14 @@ def _given_up(
     """After ^C: what this process executes is cancelled, or a retry would take its place."""
     if not is_ours:
         return Interrupted(
-            f"interrupted; the collection {collection_id} goes on",
-            hint="Stop it with: tsuzuki commits cancel",
+            f"interrupted; collection {collection_id} continues",
+            hint="Cancel it with: tsuzuki commits cancel",
         )
     with suppress(Conflict):  # it has just ended
         commits_service(application).collections.cancel(collection_id)
     return Interrupted(
-        f"the collection {collection_id} was interrupted",
-        hint=f"What is done is kept; go on with: tsuzuki commits {next_command}",
+        f"collection {collection_id} was interrupted",
+        hint=f"Collected commits are kept; continue with: tsuzuki commits {next_command}",
     )
 
 
@@ -197,15 +197,15 @@ def _refuse_failed(progress: "CollectionProgress") -> None:
     """The run that worked on it has failed for good, and the collection waits for another."""
     if progress.job_run_state in (RunState.FAILED, RunState.TIMED_OUT):
         raise WorkFailed(
-            f"the collection {progress.summary.collection_id} stopped: {progress.error}",
-            hint="What is done is kept; go on with: tsuzuki commits collect",
+            f"collection {progress.summary.collection_id} stopped: {progress.error}",
+            hint="Collected commits are kept; continue with: tsuzuki commits collect",
         )
 
 
 def _tell_end(invocation: Invocation, application: "Application", collection_id: str) -> None:
     view = commits_service(application).collections.show(collection_id)
     if invocation.output is OutputFormat.TABLE:
-        emit(invocation, view.results, columns=RESULTS, empty="It had no targets.")
+        emit(invocation, view.results, columns=RESULTS, empty="The collection had no targets.")
         summary = view.summary
         say(
             invocation,

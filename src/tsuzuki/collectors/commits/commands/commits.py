@@ -1,4 +1,4 @@
-"""`tsuzuki commits`: continue the collection of every project and branch, and see what it brought."""
+"""`tsuzuki commits`: projects, followed branches and collections."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -49,7 +49,7 @@ SYNCED = [
 
 @click.group(cls=Group)
 def commits() -> None:
-    """Continue the collection of every project and branch, and see what it brought.
+    """Collect commits from git and GitLab, and analyze them.
 
     \b
     tsuzuki commits add-target ~/src/django
@@ -60,7 +60,7 @@ def commits() -> None:
 
 @commits.group("projects")
 def projects() -> None:
-    """Projects: those of the configured GitLab, and repositories of your own.
+    """Manage projects: GitLab projects and your own repositories.
 
     \b
     tsuzuki commits projects sync
@@ -70,21 +70,21 @@ def projects() -> None:
 @projects.command()
 @click.pass_obj
 def sync(invocation: Invocation) -> None:
-    """Learn of every project of the configured GitLab. Nothing is ever taken away.
+    """Sync the projects of the configured GitLab. No project is ever removed.
 
     \b
     tsuzuki commits projects sync
     """
-    with open_application(invocation) as application, waiting_told(invocation, "the GitLab"):
+    with open_application(invocation) as application, waiting_told(invocation, "GitLab"):
         changes = commits_service(application).commits.sync_projects()
     told = [_change(change) for change in changes]
-    emit(invocation, told, columns=SYNCED, empty="The server shows no project.")
+    emit(invocation, told, columns=SYNCED, empty="No projects are visible on the server.")
 
 
 @projects.command("ls")
 @click.pass_obj
 def list_projects(invocation: Invocation) -> None:
-    """List the projects that are known.
+    """List all projects.
 
     \b
     tsuzuki commits projects ls
@@ -92,14 +92,19 @@ def list_projects(invocation: Invocation) -> None:
     with open_application(invocation) as application:
         found = commits_service(application).commits.projects()
     rows = [{**asdict(view.project), "commits": view.commits} for view in found]
-    emit(invocation, rows, columns=PROJECTS, empty="No project yet: tsuzuki commits projects add .")
+    emit(
+        invocation,
+        rows,
+        columns=PROJECTS,
+        empty="no projects yet; add one with: tsuzuki commits projects add .",
+    )
 
 
 @projects.command("add")
 @click.argument("location", metavar="PATH|URL")
 @click.pass_obj
 def add_project(invocation: Invocation, location: str) -> None:
-    """Take in a repository of this machine, or a git URL.
+    """Add a repository on this machine, or a git URL.
 
     \b
     tsuzuki commits projects add ~/src/django
@@ -119,7 +124,7 @@ commits.add_command(add_target)
 @yes_option
 @click.pass_obj
 def remove_target(invocation: Invocation, project: str, branch: str, yes: bool) -> None:
-    """Follow a branch no longer. What was collected stays.
+    """Stop following a branch. Collected commits are kept.
 
     \b
     tsuzuki commits remove-target 1 old-branch --yes
@@ -127,7 +132,7 @@ def remove_target(invocation: Invocation, project: str, branch: str, yes: bool) 
     confirm(invocation, f"stop following {branch} of {project}", yes=yes)
     with open_application(invocation) as application:
         commits_service(application).commits.remove_target(project, branch)
-    say(invocation, f"'{branch}' of {project} is followed no longer.")
+    say(invocation, f"'{branch}' of {project} is no longer followed.")
     if invocation.output is not OutputFormat.TABLE:
         emit(invocation, {"project": project, "branch": branch})
 
@@ -135,14 +140,19 @@ def remove_target(invocation: Invocation, project: str, branch: str, yes: bool) 
 @commits.command()
 @click.pass_obj
 def targets(invocation: Invocation) -> None:
-    """List the branches that are followed, and how far each is collected.
+    """List followed branches and how far each is collected.
 
     \b
     tsuzuki commits targets
     """
     with open_application(invocation) as application:
         found = commits_service(application).commits.targets()
-    emit(invocation, found, columns=TARGETS, empty="No target yet: tsuzuki commits add-target .")
+    emit(
+        invocation,
+        found,
+        columns=TARGETS,
+        empty="no targets yet; add one with: tsuzuki commits add-target .",
+    )
 
 
 commits.add_command(collect)
@@ -150,24 +160,31 @@ commits.add_command(watch)
 
 
 @commits.command()
-@click.option("--limit", type=click.IntRange(1, 1000), default=20, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=20, help="Maximum number of results."
+)
 @click.pass_obj
 def runs(invocation: Invocation, limit: int) -> None:
-    """List collections, the newest first.
+    """List collections, newest first.
 
     \b
     tsuzuki commits runs --limit 5
     """
     with open_application(invocation) as application:
         found = commits_service(application).collections.summaries(limit=limit)
-    emit(invocation, found, columns=RUNS, empty="No collection yet: tsuzuki commits collect")
+    emit(
+        invocation,
+        found,
+        columns=RUNS,
+        empty="no collections yet; start one with: tsuzuki commits collect",
+    )
 
 
 @commits.command()
 @click.argument("run", metavar="COLLECTION")
 @click.pass_obj
 def show(invocation: Invocation, run: str) -> None:
-    """Show a collection and the result of each target. The first letters of its id will do.
+    """Show a collection and the result for each target. The first letters of its ID suffice.
 
     \b
     tsuzuki commits show 550e8400
@@ -178,7 +195,7 @@ def show(invocation: Invocation, run: str) -> None:
         emit(invocation, {**asdict(view.summary), **_beside_summary(view)})
         return
     emit(invocation, view.summary)
-    emit(invocation, view.results, columns=RESULTS, empty="It has no targets.")
+    emit(invocation, view.results, columns=RESULTS, empty="The collection has no targets.")
 
 
 commits.add_command(retry)
@@ -188,7 +205,7 @@ commits.add_command(retry)
 @click.argument("run", metavar="[COLLECTION]", required=False)
 @click.pass_obj
 def cancel(invocation: Invocation, run: str | None) -> None:
-    """Stop the running collection. What is done is kept, the rest stays pending.
+    """Cancel the running collection. Collected commits are kept; the rest stays pending.
 
     \b
     tsuzuki commits cancel 550e8400
@@ -196,7 +213,10 @@ def cancel(invocation: Invocation, run: str | None) -> None:
     with open_application(invocation) as application:
         summary = commits_service(application).collections.cancel(run)
     emit(invocation, [summary], columns=RUNS)
-    say(invocation, f"Go on with what is left: tsuzuki commits retry {summary.collection_id}")
+    say(
+        invocation,
+        f"Continue with the remaining targets: tsuzuki commits retry {summary.collection_id}",
+    )
 
 
 commits.add_command(stats)
@@ -212,9 +232,10 @@ def _change(change: "ProjectChange") -> dict[str, Any]:
         words.append(f"renamed from {change.renamed_from}")
     if change.default_moved_from:
         words.append(
-            f"starts at {change.project.default_branch}, before at {change.default_moved_from}"
+            f"default branch is now {change.project.default_branch}, was "
+            f"{change.default_moved_from}"
         )
-    return {**asdict(change.project), "change": "; ".join(words) or "as before"}
+    return {**asdict(change.project), "change": "; ".join(words) or "unchanged"}
 
 
 def _beside_summary(view: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The words that a shell offers for arguments of `tsuzuki commits`."""
+"""Shell completion for arguments of `tsuzuki commits`."""
 
 from tsuzuki.cli.application import open_application
 from tsuzuki.cli.completions import completion

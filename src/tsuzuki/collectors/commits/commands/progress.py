@@ -1,4 +1,4 @@
-"""How a collection goes, drawn while it runs: a bar, and below it the targets under way."""
+"""The progress of a collection on a terminal: a bar, and below it the targets in progress."""
 
 from typing import TYPE_CHECKING, Any
 

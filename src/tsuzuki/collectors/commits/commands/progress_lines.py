@@ -1,4 +1,4 @@
-"""How a collection goes where there is no terminal: a line every few seconds."""
+"""The progress of a collection without a terminal: a line every few seconds."""
 
 from typing import TYPE_CHECKING
 

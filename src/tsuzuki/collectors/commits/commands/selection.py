@@ -1,4 +1,4 @@
-"""The options by which a command of `tsuzuki commits` is told which commits are meant."""
+"""The options with which commands of `tsuzuki commits` select commits."""
 
 import re
 from calendar import monthrange
@@ -36,15 +36,15 @@ class Day(click.ParamType[date]):
         except ValueError as problem:
             option = param.opts[0] if param else "this option"
             raise UsageError(
-                f"{option} takes a day, not {value!r}: {problem}",
+                f"{option} requires a day, not {value!r}: {problem}",
                 code="not_a_day",
-                hint=f"Write it as YYYY-MM-DD, for example: {option} 2024-02-29",
+                hint=f"Write it as YYYY-MM-DD, such as {option} 2024-02-29",
             ) from None
 
     def _day(self, text: str) -> date:
         match = _DAY.fullmatch(text)
         if match is None:
-            raise ValueError("it is not of the form YYYY-MM-DD")
+            raise ValueError("it does not have the form YYYY-MM-DD")
         year, month = int(match[1]), int(match[2])
         first = date(year, month, 1)
         if match[3]:
@@ -54,66 +54,67 @@ class Day(click.ParamType[date]):
 
 _OPTIONS = (
     click.option(
-        "--since", type=Day(last_of_month=False), metavar="YYYY-MM-DD", help="From this day on."
+        "--since", type=Day(last_of_month=False), metavar="YYYY-MM-DD", help="First day (UTC)."
     ),
     click.option(
         "--until",
         type=Day(last_of_month=True),
         metavar="YYYY-MM-DD",
-        help="Up to this day, and with it. Days are days of UTC.",
+        help="Last day, inclusive (UTC).",
     ),
     click.option(
         "--author",
         "authors",
         multiple=True,
         metavar="ADDRESS|NAME",
-        help="Only of this author; may be given again.",
+        help="Show only commits by this author. Can be repeated.",
     ),
     click.option(
         "--project",
         "projects",
         multiple=True,
         metavar="PROJECT",
-        help="Only of this project; may be given again.",
+        help="Show only commits of this project. Can be repeated.",
     ),
     click.option(
         "--branch",
         "branches",
         multiple=True,
         metavar="BRANCH",
-        help="Only of this branch; may be given again.",
+        help="Show only commits on this branch. Can be repeated.",
     ),
     click.option(
         "--team",
         "teams",
         multiple=True,
         metavar="TEAM",
-        help="Only of the people of this team; may be given again.",
+        help="Show only commits by this team's members. Can be repeated.",
     ),
     click.option(
         "--merges",
         type=click.Choice(["exclude", "include", "only"]),
         default="exclude",
-        help="Whether merge commits count: their lines were counted when they were written.",
+        help="Include or exclude merge commits, or show only them (their lines already count in "
+        "the merged commits).",
     ),
-    click.option("--bots", is_flag=True, help="Count the commits of bots too."),
+    click.option("--bots", is_flag=True, help="Include commits by bots."),
     click.option(
         "--identities",
         type=click.Choice(["joined", "written"]),
         default="joined",
-        help="One author for each person, or for each name and address as written.",
+        help="Group authors by person, or by name and address as written.",
     ),
     click.option(
         "--exclude-path",
         "exclude_paths",
         multiple=True,
         metavar="GLOB",
-        help="Without what was changed in such paths; may be given again.",
+        help="Exclude changes to paths matching this pattern. Can be repeated.",
     ),
     click.option(
         "--no-generated",
         is_flag=True,
-        help="Without lock files, vendored and generated code, where paths are known.",
+        help="Exclude lock files, vendored and generated code, where paths are known.",
     ),
 )
 
@@ -159,18 +160,18 @@ def _sentences(left_out: "LeftOut") -> Iterator[str]:
         parts.append(_count(left_out.bots, "bot commit"))
         options.append("--bots")
     if parts:
-        yield f"{' and '.join(parts)} left out; {' '.join(options)} shows them."
+        yield f"{' and '.join(parts)} excluded; include them with {' '.join(options)}."
     if left_out.parents_unknown:
         yield (
-            f"Of {_count(left_out.parents_unknown, 'commit')} the parents are not known yet, so merges among"
-            " them are counted; the next collection completes them."
+            f"The parents of {_count(left_out.parents_unknown, 'commit')} are not known yet, "
+            "so merges among them are included; the next collection fetches them."
         )
     if left_out.paths:
-        yield f"{_count(left_out.paths, 'path')} left out."
+        yield f"{_count(left_out.paths, 'path')} excluded."
     if left_out.paths_unknown:
         yield (
-            f"Of {_count(left_out.paths_unknown, 'commit')} the paths are not known; they are counted in"
-            " full."
+            f"The paths of {_count(left_out.paths_unknown, 'commit')} are not known, so all "
+            "their changes are included."
         )
 
 

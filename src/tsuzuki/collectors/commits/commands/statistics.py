@@ -1,4 +1,4 @@
-"""`tsuzuki commits stats` and `export`: what was collected, counted or row by row."""
+"""`tsuzuki commits stats` and `export`: statistics and export of collected commits."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -34,11 +34,11 @@ NUMBERS = ("commits", "additions", "deletions", "project_id")
     "text",
     default="month",
     metavar="KEY,…",
-    help="What to count by: day, week, month, quarter, author, team, project, branch.",
+    help="Group by: day, week, month, quarter, author, team, project, branch.",
 )
-@click.option("--sort", metavar="KEY[:asc|desc]", help="Sort by what is counted by, or a number.")
-@click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N rows.")
-@click.option("--total", "only_total", is_flag=True, help="Only the total, as one object.")
+@click.option("--sort", metavar="KEY[:asc|desc]", help="Sort by a grouping column or a number.")
+@click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show only the first N rows.")
+@click.option("--total", "only_total", is_flag=True, help="Show only the total, as one object.")
 @selection_options
 @click.pass_obj
 def stats(
@@ -46,8 +46,8 @@ def stats(
 ) -> None:
     """Count commits and changed lines.
 
-    A commit on several branches of a project counts once; by branch it counts for each. Merges and
-    bots are left out unless you ask for them.
+    A commit on several branches of a project counts once; grouped by branch, it counts on each. Merges and
+    bots are excluded by default.
 
     \b
     tsuzuki commits stats --by month,author
@@ -73,7 +73,7 @@ def stats(
         invocation,
         rows,
         columns=columns,
-        empty="No commit matches." if is_narrowed(options) else "No commits yet.",
+        empty="No matching commits." if is_narrowed(options) else "No commits yet.",
     )
     _explain(invocation, found, by)
 
@@ -96,31 +96,35 @@ def _explain(invocation: Invocation, found: "Statistics", by: "list[Dimension]")
     if len(found.rows) < found.row_count:
         say(
             invocation,
-            f"{len(found.rows)} of {found.row_count} rows; the total is that of all of them.",
+            f"{len(found.rows)} of {found.row_count} rows; the total includes all of them.",
         )
     if "branch" in by and found.rows:
         say(
             invocation,
-            "A commit on several branches counts for each of them, and once in the total.",
+            "A commit on several branches counts on each of them, and once in the total.",
         )
     if "team" in by and {row["team"] for row in found.rows} == {NO_TEAM}:
         say(
             invocation,
-            "There is no team yet; teams are written in the file that `people` under `commits:` names.",
+            "There are no teams yet. Define them in the file named by `people` under `commits:`.",
         )
     elif "team" in by and found.rows:
-        say(invocation, "A person in several teams counts in each, and once in the total.")
+        say(invocation, "A person in several teams counts in each of them, and once in the total.")
     tell_left_out(invocation, found.left_out)
 
 
 @click.command(cls=Command)
 @click.option(
-    "--format", "form", type=click.Choice(["csv", "json", "jsonl"]), default="csv", help="As what."
+    "--format",
+    "form",
+    type=click.Choice(["csv", "json", "jsonl"]),
+    default="csv",
+    help="Output format.",
 )
 @selection_options
 @click.pass_obj
 def export(invocation: Invocation, /, form: str, **options: Any) -> None:
-    """Print every stored commit, once for each branch that has it.
+    """Export every stored commit, once for each branch that contains it.
 
     \b
     tsuzuki commits export --format csv --branch main
@@ -151,7 +155,7 @@ def _dimensions(text: str) -> "list[Dimension]":
     if strange or not words or len(set(words)) != len(words):
         guess = did_you_mean(strange[0], known) if strange else ""
         raise UsageError(
-            f"--by takes {', '.join(known)}, each once, not {text!r}",
+            f"--by accepts {', '.join(known)}, each once, not {text!r}",
             hint=f"{guess}For example: --by month,author",
         )
     return [Dimension(word) for word in words]

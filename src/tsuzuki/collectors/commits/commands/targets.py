@@ -36,16 +36,20 @@ EXIT_FAILED = 1
 @click.command("add-target", cls=Command)
 @click.argument("project", required=False)
 @click.argument("branch", required=False)
-@click.option("--all-branches", is_flag=True, help="Every branch, not only the default one.")
+@click.option(
+    "--all-branches", is_flag=True, help="Follow all branches instead of the default one."
+)
 @click.option(
     "--pattern",
     "patterns",
     metavar="GLOB",
     multiple=True,
-    help="Every branch whose name matches, such as 'release/*'. May be given more than once.",
+    help="Follow every branch whose name matches, such as 'release/*'. Can be repeated.",
 )
-@click.option("--all-projects", is_flag=True, help="Of every known project.")
-@click.option("--dry-run", is_flag=True, help="Show what would be added, and add nothing.")
+@click.option("--all-projects", is_flag=True, help="Follow branches of all known projects.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show which branches would be followed without adding them."
+)
 @click.pass_obj
 def add_target(
     invocation: Invocation,
@@ -56,10 +60,10 @@ def add_target(
     all_projects: bool,
     dry_run: bool,
 ) -> None:
-    """Follow a branch of a project: its default branch, unless you say which.
+    """Follow a branch of a project (default: its default branch).
 
-    PROJECT is a number, a path, a folder or a git URL. In a pattern `*` stands for any characters,
-    also for `/`. Exit code 1 if a project could not be asked, 4 if nothing matched.
+    PROJECT is a number, a path, a folder or a git URL. In a pattern, `*` matches any characters, including
+    `/`. Exit code 1 if a project is unavailable, 4 if nothing matched.
 
     \b
     tsuzuki commits add-target . main
@@ -78,16 +82,16 @@ def _require_consistent(
     project: str | None, branch: str | None, all_projects: bool, *, is_many: bool
 ) -> None:
     if project is None and not all_projects:
-        raise UsageError("which project?", hint="Name one, or say --all-projects.")
+        raise UsageError("missing project", hint="Name one, or use --all-projects.")
     if project is not None and all_projects:
         raise UsageError(
-            f"--all-projects and the project {project!r} exclude each other",
-            hint="Leave one of them out.",
+            f"--all-projects and the project {project!r} cannot be combined",
+            hint="Use one of them.",
         )
     if branch is not None and is_many:
         raise UsageError(
-            f"the branch {branch!r} and --all-branches or --pattern exclude each other",
-            hint="Leave one of them out.",
+            f"the branch {branch!r} cannot be combined with --all-branches or --pattern",
+            hint="Use one of them.",
         )
 
 
@@ -124,7 +128,8 @@ def _add_matching(
         what = " or ".join(repr(pattern) for pattern in patterns)
         raise NotFound(
             f"no branch of any project matches {what}" if what else "no project has a branch yet",
-            hint="See what is there: tsuzuki commits add-target --all-projects --all-branches --dry-run",
+            hint="List the branches with: tsuzuki commits add-target --all-projects --all-branches "
+            "--dry-run",
             code="branch_unknown",
         )
     emit(invocation, additions, columns=ADDITIONS)
@@ -137,7 +142,7 @@ def _say_sum(invocation: Invocation, counts: Counter[str], *, dry_run: bool) -> 
     words = {
         "added": "added",
         "would_add": "would be added",
-        "present": "followed before",
+        "present": "already followed",
         "no_match": "without a match",
         "failed": "failed",
     }
@@ -155,6 +160,6 @@ class _Progress:
 
     def tell(self, done: int, total: int, waiting_for: str | None) -> None:
         if waiting_for is not None:
-            say(self._invocation, f"{done} of {total} projects asked; {waiting_for}")
+            say(self._invocation, f"{done} of {total} projects checked; {waiting_for}")
         elif self._interval.is_over():
-            say(self._invocation, f"{done} of {total} projects asked")
+            say(self._invocation, f"{done} of {total} projects checked")

@@ -1,4 +1,4 @@
-"""What a failed git means for the collection, by what it wrote to stderr."""
+"""Classify failures of git by its error output."""
 
 from tsuzuki.collectors.commits.git.program import GitOutput
 from tsuzuki.outward.errors import (
@@ -15,19 +15,19 @@ _MEANINGS: tuple[tuple[str, type[SourceFailed], str, str], ...] = (
         "dubious ownership",
         SourceRefused,
         "the repository belongs to another user, so git does not trust it (dubious ownership)",
-        "If you do: git config --global --add safe.directory <path>",
+        "If you trust it: git config --global --add safe.directory <path>",
     ),
     (
         "not a git repository",
         SourceRefused,
         "this is not a git repository",
-        "Is the path right?",
+        "Check the path.",
     ),
     ("could not read username", SourceRefused, "the server asks for a name and password", ""),
     ("authentication failed", SourceRefused, "the server refused the name and password", ""),
     ("permission denied", SourceRefused, "access is denied", ""),
     ("returned error: 401", SourceRefused, "the server refused the name and password", ""),
-    ("returned error: 403", SourceRefused, "the server does not permit it", ""),
+    ("returned error: 403", SourceRefused, "the server denies access", ""),
     ("returned error: 404", SourceRefused, "there is no such repository on the server", ""),
     ("returned error: 429", RateLimited, "the server asks for a pause", ""),
     ("repository not found", SourceRefused, "there is no such repository on the server", ""),
@@ -75,6 +75,6 @@ def refusal(answer: GitOutput) -> SourceFailed:
         return SourceUnavailable(f"git was ended by signal {-answer.code}")
     return SourceRefused(
         f"git cannot read the repository: {said or f'exit code {answer.code}'}",
-        hint="Look at it with: git fsck",
+        hint="Check it with: git fsck",
         code="git_failed",
     )

@@ -117,4 +117,4 @@ def _shortened(path: str) -> str:
 
 
 def _senseless() -> SourceRefused:
-    return SourceRefused("git wrote something that is not a commit", code="git_output")
+    return SourceRefused("git returned something that is not a commit", code="git_output")

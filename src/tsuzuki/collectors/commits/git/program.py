@@ -78,7 +78,7 @@ class Git:
             for piece in process.pieces():
                 output += piece
                 if len(output) > ANSWER_BYTES_MAX:
-                    raise SourceRefused("git answered with more than can be meant")
+                    raise SourceRefused("git returned too much output")
             return GitOutput(code=process.end(), output=bytes(output), stderr=process.stderr())
 
     @contextmanager
@@ -152,7 +152,7 @@ class GitProcess:
                 raise RunStopped
             if clock.monotonic() - since > silence_seconds:
                 raise SourceUnavailable(
-                    f"git said nothing for {silence_seconds:g} s and was stopped",
+                    f"git produced no output for {silence_seconds:g} s and was stopped",
                     hint="If it needs longer, raise `git_timeout` under `commits:`.",
                 )
 
@@ -191,15 +191,15 @@ def _spawn(
     command: Sequence[str], folder: Path | None, environment: Mapping[str, str], errors: IO[bytes]
 ) -> "subprocess.Popen[bytes]":
     if shutil.which(command[0], path=environment.get("PATH")) is None:
-        raise SourceRefused("the git program is not installed", hint="Install git 2.31 or newer.")
+        raise SourceRefused("git is not installed", hint="Install git 2.31 or newer.")
     try:
         process = GUARD.spawn(
             command, folder=folder or Path("/"), environment=environment, stderr=errors
         )
     except FileNotFoundError:
-        raise SourceRefused(f"there is no folder {folder}") from None
+        raise SourceRefused(f"folder {folder} does not exist") from None
     except (NotADirectoryError, PermissionError) as problem:
-        raise SourceRefused(f"{folder} cannot be entered: {problem.strerror}") from None
+        raise SourceRefused(f"cannot enter {folder}: {problem.strerror}") from None
     if process.stdout is not None:
         with suppress(OSError):  # a help only: some systems allow less
             fcntl.fcntl(process.stdout.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)

@@ -1,4 +1,4 @@
-"""Where the sources of targets are now, beside what is stored. Each source is asked, so the page is not live."""
+"""Current branch heads at the sources, next to the stored ones. Every source is contacted, so the page is not live."""
 
 from dataclasses import asdict
 from typing import Annotated, Any

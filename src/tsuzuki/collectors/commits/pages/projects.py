@@ -1,4 +1,4 @@
-"""The projects that commits come from: how much of each is stored and followed, and learning of new ones."""
+"""Projects: how many commits of each are stored, which branches are followed, and syncing projects."""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,4 @@
-"""What a commits run left behind: the page of its collection."""
+"""The effects of a commits run: a link to its collection."""
 
 from tsuzuki.model.run import Run
 from tsuzuki.web.pages.context import PageContext

@@ -34,8 +34,8 @@ def read_people(path: Path) -> Directory:
     """Raises `ConfigurationError`, or `FileUnusable`."""
     if not path.exists():
         raise ConfigurationError(
-            f"{path}, the file of people, does not exist",
-            hint="Write it, or remove `people` under `commits:`.",
+            f"the people file {path} does not exist",
+            hint="Create it, or remove `people` under `commits:`.",
             place=FilePlace(file=str(path)),
             code="people_file",
         )
@@ -95,7 +95,7 @@ class _Reader:
         """A list of texts; a single text stands for a list of one."""
         values = [value] if isinstance(value, str) else value
         if not isinstance(values, list) or not values:
-            self._problems.append(wrong_value(path, path, "a list of texts", value))
+            self._problems.append(wrong_value(path, path, "a list of strings", value))
             return []
         texts: list[str] = []
         for index, one in enumerate(values):
@@ -116,8 +116,8 @@ class _Reader:
                     self._problems.append(
                         ConfigProblem(
                             path=("people", person, index),
-                            message=f"`{text}` is of {other} already",
-                            hint=f"Keep it with {other} or with {person}.",
+                            message=f"`{text}` already belongs to {other}",
+                            hint=f"Keep it with either {other} or {person}.",
                             code="person_twice",
                         )
                     )
@@ -126,7 +126,7 @@ class _Reader:
     def _check_members(self, teams: Mapping[str, list[str]], people: Mapping[str, Any]) -> None:
         for team, members in teams.items():
             if team == NO_TEAM:
-                problem = "stands for people who are in no team"
+                problem = "is reserved for people without a team"
                 self._problems.append(
                     ConfigProblem(path=("teams", team), message=f"`{team}` {problem}", at_key=True)
                 )
@@ -136,7 +136,7 @@ class _Reader:
                     self._problems.append(
                         ConfigProblem(
                             path=("teams", team, index),
-                            message=f"`{member}` of the team {team} is not under `people`",
+                            message=f"`{member}` of team {team} is missing under `people`",
                             hint=f"{guess}Add the person under `people`, with an address or a name.",
                             code="person_unknown",
                         )

@@ -173,7 +173,7 @@ def _settle(connection: Connection, there: frozenset[str], now: datetime) -> Non
         execute(connection, _CANCEL_OLDER, {"now": to_text(now)})
     if projects.name in there and (kind := execute(connection, _OTHER_KINDS).scalars()):
         raise SchemaMismatch(
-            f"the table 'projects' cannot be taken over: the column 'kind' contains {kind[0]!r}",
+            f"table 'projects' cannot be taken over: column 'kind' contains {kind[0]!r}",
             hint="Rename the column. Nothing was changed.",
             code="foreign_table",
         )

@@ -12,7 +12,9 @@ def named_project(connection: Connection, reference: str) -> Project:
     found = named_projects(connection, reference)
     if len(found) > 1:
         numbers = ", ".join(f"{project.project_id} ({project.path})" for project in found)
-        raise UsageError(f"{reference!r} may be any of {numbers}", hint="Say the number.")
+        raise UsageError(
+            f"{reference!r} is ambiguous: {numbers}", hint="Give the project's number."
+        )
     return found[0]
 
 

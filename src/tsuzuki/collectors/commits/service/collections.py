@@ -39,7 +39,7 @@ __all__ = [
 JOB = "commits-by-hand"
 """The job whose runs are asked for here; jobs of the file have names of their own."""
 
-JOB_BODY = {"type": "commits", "description": "Collections that people asked for", "max_retries": 3}
+JOB_BODY = {"type": "commits", "description": "Collections started by people", "max_retries": 3}
 PENDING_SECONDS = 10.0
 """How long a collection that no run works on yet counts as started by another process."""
 
@@ -97,7 +97,7 @@ class Collections:
             wanted = select_targets(connection, references, branch=branch)
             if not wanted:
                 raise NotFound(
-                    "there is nothing to collect",
+                    "nothing to collect",
                     hint="Follow a branch first: tsuzuki commits add-target PROJECT [BRANCH]",
                     code="no_targets",
                 )
@@ -116,7 +116,7 @@ class Collections:
             )
             if not wanted:
                 raise Conflict(
-                    f"every target of {collection_id} succeeded",
+                    f"every target of {collection_id} has succeeded",
                     hint="There is nothing to retry.",
                     code="nothing_failed",
                 )
@@ -130,7 +130,7 @@ class Collections:
             collection_id = self._id_of(connection, reference) if reference else running
             if collection_id is None or collection_id != running:
                 raise Conflict(
-                    f"the collection {collection_id} has ended already"
+                    f"collection {collection_id} has already ended"
                     if collection_id
                     else "no collection is running",
                     hint="See: tsuzuki commits runs",
@@ -280,8 +280,8 @@ class Collections:
             self._context.jobs.define(JOB, JOB_BODY)
         elif not found.spec.enabled:
             raise Conflict(
-                f"the job {JOB!r} is switched off",
-                hint=f"Switch it on with: tsuzuki job enable {JOB}",
+                f"job {JOB!r} is disabled",
+                hint=f"Enable it with: tsuzuki job enable {JOB}",
                 code="job_disabled",
             )
 
@@ -300,7 +300,7 @@ class Collections:
 
 def already_running(collection_id: str | None) -> Conflict:
     return Conflict(
-        f"a collection is running already: {collection_id}",
-        hint="Watch it with: tsuzuki commits watch; stop it with: tsuzuki commits cancel",
+        f"a collection is already running: {collection_id}",
+        hint="Watch it with: tsuzuki commits watch. Cancel it with: tsuzuki commits cancel",
         code="already_running",
     )

@@ -143,8 +143,8 @@ class Commits:
                 found = projects.find(connection)
             if not found:
                 raise NotFound(
-                    "no project is known",
-                    hint="Learn of those of the GitLab: tsuzuki commits projects sync",
+                    "no projects yet",
+                    hint="Sync GitLab projects with: tsuzuki commits projects sync",
                     code="no_projects",
                 )
             return additions.of_all(found)
@@ -303,8 +303,8 @@ class Commits:
             if sources.has_gitlab and not is_url(reference) and not is_path(reference):
                 return sources.gitlab().project(reference)
         raise NotFound(
-            f"there is no known project {reference!r}",
-            hint="A folder or a git URL is taken in with: tsuzuki commits projects add",
+            f"unknown project {reference!r}",
+            hint="Add a folder or git URL with: tsuzuki commits projects add",
             code="project_unknown",
         )
 
@@ -323,7 +323,7 @@ class Commits:
             default = source.default_branch()
             if default is None:
                 raise UsageError(
-                    f"{project.path} has no default branch yet", hint="Say which branch to follow."
+                    f"{project.path} has no default branch yet", hint="Name the branch to follow."
                 )
             return default, source.why_default()
 
@@ -348,6 +348,10 @@ def _require_branch(source: CommitSource, project: NewProject, branch: str) -> N
     raise NotFound(
         f"{project.path} has no branch {branch!r}",
         hint=did_you_mean(branch, known)
-        + (f"Its default branch is {default!r}." if default else "Look with: git branch --list"),
+        + (
+            f"Its default branch is {default!r}."
+            if default
+            else "List the branches with: git branch --list"
+        ),
         code="branch_unknown",
     )

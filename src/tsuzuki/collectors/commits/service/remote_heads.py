@@ -102,7 +102,8 @@ def _remote(project: Project, branch: str, sources: Callable[[], SourceFactory])
 def _told(future: "Future[_Answer]") -> _Answer:
     if not future.done():
         return _Answer(
-            outcome=PlannedOutcome.FAILED, problem=f"no answer within {ANSWER_SECONDS:.0f} seconds"
+            outcome=PlannedOutcome.FAILED,
+            problem=f"no response within {ANSWER_SECONDS:.0f} seconds",
         )
     try:
         return future.result()

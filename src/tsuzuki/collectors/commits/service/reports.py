@@ -104,7 +104,7 @@ class Reports:
             stale = rollup.stale_projects(connection)
         if stale and tell is not None:
             of = "a project" if len(stale) == 1 else f"{len(stale)} projects"
-            tell(f"Adding up the commits of {of} once; the next report is quicker.")
+            tell(f"Counting the commits of {of} once; the next report will be faster.")
         for project_id in stale:
             self._rebuild(project_id)
 

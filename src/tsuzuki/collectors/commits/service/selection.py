@@ -50,9 +50,9 @@ class CommitSelection:
     def __post_init__(self) -> None:
         if self.since and self.until and self.until < self.since:
             raise UsageError(
-                f"the last day, {self.until}, is before the first day, {self.since}",
+                f"the last day {self.until} is before the first day {self.since}",
                 code="days_reversed",
-                hint=f"Write --since {self.until} --until {self.since}, or leave one of them out.",
+                hint=f"Swap them: --since {self.until} --until {self.since}",
             )
 
     @property
@@ -109,7 +109,7 @@ def _known_teams(wanted: tuple[str, ...], known: list[str]) -> tuple[str, ...]:
             raise NotFound(
                 f"there is no team {team!r}",
                 code="team_unknown",
-                hint=f"{guess}Teams are written in the file that `people` under `commits:` names.",
+                hint=f"{guess}Define teams in the file named by `people` under `commits:`.",
             )
     return wanted
 
@@ -129,9 +129,9 @@ def _keys(wanted: tuple[str, ...], reporter: Reporter) -> set[str]:
             known = {author.author_name for author in reporter.authors.values()}
             guess = did_you_mean(text, known | {p.name or "" for p in reporter.persons.values()})
             raise NotFound(
-                f"no commit of an author {text!r} is stored",
+                f"no stored commit has the author {text!r}",
                 code="author_unknown",
-                hint=f"{guess}See them with: tsuzuki commits stats --by author --bots",
+                hint=f"{guess}List authors with: tsuzuki commits stats --by author --bots",
             )
         keys |= found
     return keys

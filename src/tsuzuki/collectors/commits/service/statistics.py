@@ -42,13 +42,13 @@ def sort_of(text: str, by: Sequence[Dimension]) -> StatisticsSort:
     known = [*(dimension.value for dimension in by), *SUMS]
     if key not in known:
         raise UsageError(
-            f"--sort takes {', '.join(known)}, not {key!r}",
+            f"--sort accepts {', '.join(known)}, not {key!r}",
             code="sort_unknown",
             hint=f"{did_you_mean(key, known)}For example: --sort commits:desc",
         )
     if direction not in ("", "asc", "desc") or text.strip().endswith(":"):
         raise UsageError(
-            f"--sort takes asc or desc after the colon, not {direction!r}",
+            f"--sort accepts asc or desc after the colon, not {direction!r}",
             code="sort_unknown",
             hint=f"For example: --sort {key}:desc",
         )

@@ -73,7 +73,7 @@ class BranchSelection:
 
     def __post_init__(self) -> None:
         if not all(self.patterns):
-            raise UsageError("a pattern is empty", hint="Write one such as 'release/*'.")
+            raise UsageError("empty pattern", hint="For example: 'release/*'")
 
 
 class TargetAdditions:
@@ -102,14 +102,14 @@ class TargetAdditions:
         names, matching = self._look(project)
         if not matching and not self._selection.patterns:
             raise UsageError(
-                f"{project.path} has no default branch yet", hint="Say which branch to follow."
+                f"{project.path} has no default branch yet", hint="Name the branch to follow."
             )
         if not matching:
             first = self._selection.patterns[0]
             raise NotFound(
                 f"no branch of {project.path} matches {self._selection.words}",
                 hint=did_you_mean(first, names)
-                + f"It has {len(names)} branches; '*' stands for any characters.",
+                + f"It has {len(names)} branches; '*' matches any characters.",
                 code="branch_unknown",
             )
         return self.follow(project, matching)
@@ -131,7 +131,7 @@ class TargetAdditions:
             except SourceFailed as problem:
                 additions.append(_without_branch(project, TargetOutcome.FAILED, problem.message))
                 if isinstance(problem, SourceUnavailable) and host != THIS_MACHINE:
-                    silent[host] = f"not asked, because before: {problem.message}"
+                    silent[host] = f"not requested because of an earlier failure: {problem.message}"
         return additions
 
     def _of(self, project: Project) -> list[TargetAddition]:

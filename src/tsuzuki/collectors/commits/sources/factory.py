@@ -50,9 +50,9 @@ class SourceFactory:
         """The same for a project that is not stored yet."""
         if not project.location:
             raise SourceRefused(
-                f"{project.path} was collected by another program, and its location is not known",
-                hint="Name its repository: tsuzuki commits projects add LOCATION; "
-                "or find it on the GitLab: tsuzuki commits projects sync",
+                f"{project.path} was collected by another program, and its location is unknown",
+                hint="Name its repository with: tsuzuki commits projects add LOCATION. Or find it on "
+                "GitLab with: tsuzuki commits projects sync",
                 code="location_unknown",
             )
         if project.kind is ProjectKind.GITLAB:
@@ -146,15 +146,15 @@ def described(
         return _looked_at(_of_folder(top_of(folder)), sources)
     if is_path(location):
         raise NotFound(
-            f"there is no folder {folder}",
+            f"folder {folder} does not exist",
             hint="Name a folder in a git repository.",
             code="folder_unknown",
         )
     if or_remote and sources.has_gitlab:
         return sources.gitlab().project(location)
     raise NotFound(
-        f"{location!r} is neither a known project nor a repository here",
-        hint="Name a folder, a git URL, or a project of `tsuzuki commits projects ls`.",
+        f"{location!r} is neither a known project nor a local repository",
+        hint="Name a folder, a git URL, or a project listed by: tsuzuki commits projects ls",
         code="project_unknown",
     )
 
@@ -197,8 +197,8 @@ def _of_url(url: str) -> NewProject:
     parts = urlsplit(url)
     if parts.password is not None or (parts.username and parts.scheme in ("http", "https")):
         raise UsageError(
-            "this URL holds a name and password, which would be stored",
-            hint="Leave them out, and let a git credential helper or ssh know them.",
+            "the URL contains a user name and password, which would be stored",
+            hint="Remove them, and use a git credential helper or ssh.",
             code="secret_in_url",
         )
     if url.startswith("-"):

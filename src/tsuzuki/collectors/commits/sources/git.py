@@ -87,10 +87,10 @@ class GitSource:
 
     def why_default(self) -> str:
         if self._origin_default() is not None:
-            return "where origin/HEAD leads"
+            return "target of origin/HEAD"
         if self._is_bare():
-            return "the repository's HEAD"
-        return "which is checked out, because no origin/HEAD leads to a branch here"
+            return "HEAD of the repository"
+        return "checked out, because origin/HEAD does not lead to a branch here"
 
     def branches(self) -> Iterator[str]:
         yield from self._refs(_HEADS).heads
@@ -227,7 +227,7 @@ class GitSource:
         if process.end() != 0:
             if self._is_partial():
                 raise SourceRefused(
-                    "the repository is a partial clone: files or folders of its commits were not fetched",
+                    "the repository is a partial clone: some files of its commits were not fetched",
                     hint="Complete it with: git fetch --refetch --no-filter",
                     code="partial_clone",
                 )
@@ -259,7 +259,8 @@ class GitSource:
         is_shallow, object_format, folder = os.fsdecode(answer.output).split("\n", 2)
         if is_shallow == "true":
             raise SourceRefused(
-                "the repository is a shallow clone: its oldest commits would look like the first ones",
+                "the repository is a shallow clone: its oldest commits would be taken for the "
+                "first ones",
                 hint="Complete it with: git fetch --unshallow",
                 code="shallow_clone",
             )

@@ -154,7 +154,7 @@ class GitLabSource:
             raise _no_project(self._remote_id, self._server)
         if reply.status == 400:
             raise SourceUnavailable(
-                f"GitLab at {self._server.name} no longer has the head it named"
+                f"GitLab at {self._server.name} no longer has the head it reported"
             )
         base = reply.body.get("id") if isinstance(reply.body, dict) else None
         if base == old:
@@ -200,7 +200,7 @@ class GitLabSource:
             except (LookupError, TypeError):
                 raise _senseless("a list") from None
             if number == 1 and head not in shas:
-                raise RangeLost(f"GitLab at {self._server.name} no longer has the head it named")
+                raise RangeLost(f"GitLab at {self._server.name} no longer has the head it reported")
             yield shas
             number = _following(reply, number, len(shas))
 
@@ -232,9 +232,9 @@ class GitLabSource:
         if "branch" in reply.error_message.lower():
             return Absence.NO_BRANCH
         raise SourceRefused(
-            f"GitLab at {self._server.name} does not show the repository of project "
+            f"GitLab at {self._server.name} denies access to the repository of project "
             f"{self._remote_id}: {reply.error_message or '404'}",
-            hint="The repository may be switched off, or the token may not read it.",
+            hint="The repository may be disabled, or the token may not have access.",
             code="repository_hidden",
         )
 
@@ -339,11 +339,11 @@ def _text(value: object) -> str:
 
 
 def _senseless(expected: str) -> SourceUnavailable:
-    return SourceUnavailable(f"GitLab answered with something other than {expected}")
+    return SourceUnavailable(f"GitLab sent something other than {expected}")
 
 
 def _no_project(reference: int | str, server: GitLabServer) -> SourceRefused:
     return SourceRefused(
         f"GitLab at {server.name} has no project {reference}",
-        hint="It may have been deleted, or the token may not see it.",
+        hint="It may have been deleted, or the token may not have access.",
     )

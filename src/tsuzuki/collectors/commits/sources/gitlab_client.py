@@ -34,7 +34,7 @@ CHUNK_BYTES = 64 * 1024
 PAUSE_SECONDS = 60.0
 """How long to leave a host alone that asks for it without saying how long; its limits are by the minute."""
 
-TOKEN_HINT = "Give commits.gitlab.token a token that has not expired and may read_api."  # noqa: S105
+TOKEN_HINT = "Set commits.gitlab.token to a token that has not expired and has the scope read_api."  # noqa: S105
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +103,7 @@ class GitLabClient:
             import requests  # noqa: PLC0415 - comes with it
         except ImportError as problem:
             raise extra_missing(
-                "GitLab is talked to through python-gitlab, which is not installed", extra="commits"
+                "GitLab access requires python-gitlab, which is not installed", extra="commits"
             ) from problem
         session = requests.Session()
         session.hooks["response"].append(self._receive)
@@ -121,8 +121,8 @@ class GitLabClient:
             response.close()
             raise self._error(
                 SourceRefused,
-                "sends us to another server",
-                hint="Write its new address into gitlab.url.",
+                "redirects to another server",
+                hint="Set gitlab.url to the new address.",
             )
         body = self._read(response)
         if response.status_code == 429:
@@ -131,7 +131,9 @@ class GitLabClient:
             raise self._error(RateLimited, sentence, retry_after_seconds=seconds)
         if response.status_code == 503 and "Retry-After" in response.headers:
             seconds = self._pause(response.headers)
-            raise self._error(SourceUnavailable, "is away (503)", retry_after_seconds=seconds)
+            raise self._error(
+                SourceUnavailable, "is unavailable (503)", retry_after_seconds=seconds
+            )
         response.raw = io.BytesIO(body)
 
     def _stays_here(self, response: "Response") -> bool:
@@ -153,7 +155,7 @@ class GitLabClient:
                 if size > BODY_BYTES_MAX:
                     raise self._error(SourceUnavailable, f"sent more than {BODY_BYTES_MAX} bytes")
                 if self._clock.monotonic() > deadline:
-                    raise self._error(SourceUnavailable, "sends its answer too slowly")
+                    raise self._error(SourceUnavailable, "sends its response too slowly")
         except (HTTPError, OSError) as problem:
             response.close()
             raise self._unreachable(problem) from None
@@ -165,16 +167,16 @@ class GitLabClient:
     def _json(self, response: "Response") -> Any:
         kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
-            what = f"a page for people ({kind})" if "html" in kind else f"'{kind}'"
+            what = f"an HTML page ({kind})" if "html" in kind else f"'{kind}'"
             raise self._error(
                 SourceUnavailable,
-                f"answered with {what} instead of data",
-                hint="A proxy or a sign-in page may stand in front of it.",
+                f"sent {what} instead of data",
+                hint="A proxy or sign-in page may be in between.",
             )
         try:
             return response.json()
         except ValueError:
-            raise self._error(SourceUnavailable, "answered with broken JSON") from None
+            raise self._error(SourceUnavailable, "sent invalid JSON") from None
 
     def _rejected(self, problem: Exception, accept: Collection[int]) -> GitLabReply:
         """An answer other than yes: what was to be expected, or the error that says it."""
@@ -185,18 +187,18 @@ class GitLabClient:
         if status in accept:
             return GitLabReply(status=status, body={"message": error_message}, headers={})
         if status == 401:
-            what = "does not accept the token" if self._server.token else "asks for a token"
+            what = "does not accept the token" if self._server.token else "requires a token"
             raise self._error(SourceRefused, f"{what} (401)", hint=TOKEN_HINT) from None
         if status == 403:
             raise self._error(
-                SourceRefused, f"forbids it (403): {error_message}", hint=TOKEN_HINT
+                SourceRefused, f"denied the request (403): {error_message}", hint=TOKEN_HINT
             ) from None
         if status == 404:
-            hint = "It may have been deleted, or the token may not see it."
+            hint = "It may have been deleted, or the token may not have access."
             raise self._error(SourceRefused, f"says: {error_message}", hint=hint) from None
         if 400 <= status < 500 and status != 408:
             raise self._error(
-                SourceRefused, f"refuses the request ({status}): {error_message}"
+                SourceRefused, f"refused the request ({status}): {error_message}"
             ) from None
         raise self._error(SourceUnavailable, f"failed ({status})") from None
 
@@ -218,14 +220,14 @@ class GitLabClient:
 
         if isinstance(problem, Timeout | PoolTimeout | TimeoutError):
             return self._error(
-                SourceUnavailable, f"did not answer within {self._server.timeout_seconds:g} s"
+                SourceUnavailable, f"did not respond within {self._server.timeout_seconds:g} s"
             )
         # Any other SSL error may pass: a proxy that restarts breaks off in the handshake.
         if any(isinstance(one, ssl.SSLCertVerificationError) for one in _causes(problem)):
-            return self._error(SourceRefused, "has a certificate that cannot be verified")
+            return self._error(SourceRefused, "has an invalid certificate")
         if isinstance(problem, InvalidURL | MissingSchema):
-            return self._error(SourceRefused, "has an address that cannot be used")
-        return self._error(SourceUnavailable, f"broke off: {_cause(problem)}")
+            return self._error(SourceRefused, "has an invalid address")
+        return self._error(SourceUnavailable, f"closed the connection: {_cause(problem)}")
 
     def _error(
         self,

@@ -64,7 +64,7 @@ class MirrorSource:
         return self._default_among(self._remote("HEAD"))
 
     def why_default(self) -> str:
-        return "the repository's HEAD on the server"
+        return "HEAD of the repository on the server"
 
     def branches(self) -> Iterator[str]:
         names = self._remote("refs/heads/*")
@@ -109,7 +109,7 @@ class MirrorSource:
             self._fetch()
             if not self._mirror.has(sha):
                 raise SourceUnavailable(
-                    "the branch moved while it was fetched", code="branch_moved"
+                    "the branch moved while it was being fetched", code="branch_moved"
                 )
 
     def _prepare(self) -> None:

@@ -78,7 +78,9 @@ class AddedFeed(Model):
 
 
 class ProcessRequest(Model):
-    items: int | None = Field(None, ge=1, le=100_000, description="Work on so many at most.")
+    items: int | None = Field(
+        None, ge=1, le=100_000, description="Maximum number of items to process."
+    )
 
     def arguments(self) -> dict[str, JsonValue]:
         """Of the run that does it."""
@@ -96,14 +98,16 @@ class SpendingOut(Model):
     day: str
     requests: int
     requests_limit: int | None
-    requests_this_minute: int | None = Field(description="Counted only where a minute is limited.")
+    requests_this_minute: int | None = Field(
+        description="Present only if calls per minute are limited."
+    )
     requests_per_minute_limit: int | None
     tokens: int
     tokens_limit: int | None
     cost: float
     cost_limit: float | None
     resets_at: Moment
-    parked_until: Moment | None = Field(description="Of a model that asked for a pause.")
+    parked_until: Moment | None = Field(description="End of the pause the model asked for.")
 
 
 class BudgetOut(Model):

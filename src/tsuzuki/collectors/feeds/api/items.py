@@ -34,17 +34,19 @@ StepName = Literal["download", "screening", "summary"]
 
 class ItemQuery(PageRequest):
     feed: str | None = Field(
-        None, min_length=1, max_length=250, description="`name`, or `job/name`."
+        None, min_length=1, max_length=250, description="`name` or `job/name`."
     )
-    job: JobFilter | None = Field(None, description="Only those of this job's feeds.")
+    job: JobFilter | None = Field(None, description="Include only items of this job's feeds.")
     status: list[Status] = Field([], max_length=10)
     reason: list[Reason] = Field([], max_length=10)
-    waiting: Waiting | None = Field(None, description="Only what waits like this.")
+    waiting: Waiting | None = Field(None, description="Include only items waiting for this.")
     held: bool | None = Field(
-        None, description="Only those that are held for approval; false: only the others that wait."
+        None, description="True: only items held for approval; false: only other waiting items."
     )
-    step: StepName | None = Field(None, description="Only those for which it was done.")
-    search: str | None = Field(None, max_length=200, description="In title or link.")
+    step: StepName | None = Field(
+        None, description="Include only items whose last completed step is this one."
+    )
+    search: str | None = Field(None, max_length=200, description="Text in title or link.")
 
     def narrowing(self) -> dict[str, Any]:
         """In the words of the service."""
@@ -109,7 +111,7 @@ class Approval(Model):
     """What a person decides about a post."""
 
     unsettled: Literal["was_sent", "send_again"] | None = Field(
-        None, description="For a post of which it is not known whether it arrived."
+        None, description="Resolution of a post of which it is unknown whether it arrived."
     )
 
 
@@ -131,8 +133,10 @@ class Requeue(Model):
     """Which items: all that were deferred or given up for a reason."""
 
     reason: Reason
-    feed: FeedName | None = Field(None, description="Only of this feed: `name`, or `job/name`.")
-    dry_run: bool = Field(False, description="Only say which these would be.")
+    feed: FeedName | None = Field(
+        None, description="Include only items of this feed: `name` or `job/name`."
+    )
+    dry_run: bool = Field(False, description="Return the items without requeuing them.")
 
 
 class Requeued(Model):

@@ -16,8 +16,8 @@ def settings_of(section: FeedsSection, account: str) -> AccountSettings:
     found = section.accounts.get(account)
     if found is None:
         raise ConfigurationError(
-            f"there is no account {account!r} in the section `feeds`",
-            hint=f"{did_you_mean(account, section.accounts)}Add it under `accounts:` there.",
+            f"account {account!r} is missing in the section `feeds`",
+            hint=f"{did_you_mean(account, section.accounts)}Add it under `accounts:`.",
             code="no_account",
         )
     return found
@@ -67,8 +67,8 @@ def _secret(said: SecretStr | None, name: str, account: str) -> str:
 def _needed(said: str | None, name: str, account: str) -> str:
     if not said:
         raise ConfigurationError(
-            f"the account {account!r} has no `{name}`",
-            hint=f"Add `{name}:` to it in the section `feeds`.",
+            f"account {account!r} has no `{name}`",
+            hint=f"Add `{name}:` to the account in the section `feeds`.",
             code="account_incomplete",
         )
     return said

@@ -44,10 +44,8 @@ class FileChannel:
             os.access(folder, os.W_OK)
             and (not self._path.exists() or os.access(self._path, os.W_OK))
         ):
-            raise AccountStopped(
-                f"{self._path} cannot be written", hint="Change `path` of the account."
-            )
-        return f"{self._path} can be written"
+            raise AccountStopped(f"cannot write {self._path}", hint="Change the account's `path`.")
+        return f"{self._path} is writable"
 
     def send(self, post: Outgoing) -> Sent:
         with self._locked() as file:
@@ -70,7 +68,7 @@ class FileChannel:
                         if datetime.fromisoformat(said["created_at"]) >= since:
                             yield OwnPost(remote_id=said["id"], links=(said["url"],))
         except OSError as problem:
-            raise SourceUnavailable(f"{self._path} cannot be read: {problem.strerror}") from None
+            raise SourceUnavailable(f"cannot read {self._path}: {problem.strerror}") from None
 
     def close(self) -> None:
         """Nothing is open between two calls."""
@@ -88,11 +86,11 @@ class FileChannel:
                 _flush_folder(self._path.parent)
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as no:
             raise AccountStopped(
-                f"{self._path} cannot be written: {no.strerror}",
-                hint="Look at the account's `path`: its folder must exist, and be writable.",
+                f"cannot write {self._path}: {no.strerror}",
+                hint="Check the account's `path`: its folder must exist and be writable.",
             ) from None
         except OSError as problem:
-            raise SourceUnavailable(f"{self._path} cannot be written: {problem.strerror}") from None
+            raise SourceUnavailable(f"cannot write {self._path}: {problem.strerror}") from None
 
 
 def _line(post: Outgoing) -> bytes:

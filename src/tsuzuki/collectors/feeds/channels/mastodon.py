@@ -49,9 +49,9 @@ CLOCKS_APART = timedelta(hours=1)
 """The server's clock may be behind ours by so much."""
 
 _HINT_ADDRESS = (
-    "Look at the account's `base_url`: the server itself, such as https://mastodon.example"
+    "Check the account's `base_url`: it must be the server itself, such as https://mastodon.example"
 )
-_HINT_ACCESS = "Look at the account, then at its `access_token`: it needs to read and to write."
+_HINT_ACCESS = "Check the account and its `access_token`, which requires the scopes read and write."
 _HREF = re.compile(r"""href=["']([^"']*)["']""")
 _Answer = TypeVar("_Answer")
 
@@ -88,7 +88,7 @@ class MastodonChannel:
         return DEFAULT_LIMITS
 
     def check_access(self) -> str:
-        return f"the token is that of @{self._ask(self._client.account_verify_credentials).acct}"
+        return f"the token belongs to @{self._ask(self._client.account_verify_credentials).acct}"
 
     def send(self, post: Outgoing) -> Sent:
         body = post.body
@@ -191,11 +191,11 @@ class MastodonChannel:
 def _no_answer(problem: MastodonError, said: str) -> SourceFailed:
     """A redirect, a bad certificate and a connection that was never made say for sure that nothing was taken."""
     if isinstance(problem.__context__, Redirected):
-        return AccountStopped("Mastodon sends its callers elsewhere", hint=_HINT_ADDRESS)
+        return AccountStopped("Mastodon redirects to another server", hint=_HINT_ADDRESS)
     # Other errors of TLS may be those of a moment, or come after the post was sent.
     if _is_caused_by(problem, ssl.SSLCertVerificationError):
-        return AccountStopped(f"Mastodon's certificate is not good: {said}", hint=_HINT_ADDRESS)
-    sentence = f"Mastodon did not answer: {said}"
+        return AccountStopped(f"Mastodon's certificate is invalid: {said}", hint=_HINT_ADDRESS)
+    sentence = f"Mastodon did not respond: {said}"
     if _is_caused_by(problem, NewConnectionError, ConnectTimeoutError):
         return NotConnected(sentence)
     return OutcomeUnknown(sentence)
@@ -241,7 +241,7 @@ def _links_of(status: Any) -> list[str]:
 
 def _sent(status: Any) -> Sent:
     if not getattr(status, "id", None):
-        raise OutcomeUnknown("Mastodon's answer is no status")
+        raise OutcomeUnknown("Mastodon's response is not a status")
     return Sent(remote_id=str(status.id), remote_url=status.url)
 
 

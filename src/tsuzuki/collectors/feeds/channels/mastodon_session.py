@@ -54,7 +54,7 @@ class MastodonSession(requests.Session):
         response = super().request(method, url, *args, **options)
         try:
             if response.status_code in _REDIRECTS:
-                raise Redirected("the server answers with a redirect")
+                raise Redirected("the server redirects")
             body = self._body(response, ends_at)
         finally:
             response.close()
@@ -90,7 +90,7 @@ class MastodonSession(requests.Session):
             while part := response.raw.read1(CHUNK_BYTES, decode_content=True):
                 body += part
                 if len(body) > BODY_BYTES_MAX or self._clock.monotonic() > ends_at:
-                    raise requests.ReadTimeout("the answer is too long or takes too long")
+                    raise requests.ReadTimeout("the response is too long or takes too long")
         except (ReadTimeoutError, TimeoutError) as problem:
             raise requests.ReadTimeout(str(problem)) from problem
         except (HTTPError, OSError) as problem:

@@ -34,7 +34,7 @@ SECRET_CHARACTERS_MIN = 6
 
 ANSWER_BYTES_MAX = 64 * 1024
 PAUSE_SECONDS = 60.0
-_HINT = "Look at the account's `url` and `secret`, and at the receiver."
+_HINT = "Check the account's `url` and `secret`, and the receiver."
 
 
 class WebhookChannel:
@@ -63,7 +63,7 @@ class WebhookChannel:
         return PostLimits()
 
     def check_access(self) -> str:
-        return "not asked: only a post would tell"
+        return "not checked: only a post would show whether it works"
 
     def send(self, post: Outgoing) -> Sent:
         body = _payload(post)
@@ -88,10 +88,10 @@ class WebhookChannel:
         raise self._failure(answer)
 
     def look_up(self, post: Outgoing, *, others: Collection[str]) -> Sent | None:  # noqa: ARG002 - the protocol's
-        raise LookUpImpossible("a webhook cannot be asked what has arrived")
+        raise LookUpImpossible("a webhook cannot be asked which posts have arrived")
 
     def own_posts(self, *, since: datetime) -> Iterator[OwnPost]:  # noqa: ARG002 - the protocol's
-        raise LookUpImpossible("a webhook cannot be asked what has arrived")
+        raise LookUpImpossible("a webhook cannot be asked which posts have arrived")
 
     def close(self) -> None:
         self._client.close()

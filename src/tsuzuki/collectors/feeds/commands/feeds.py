@@ -76,7 +76,7 @@ ADDED = [
 
 @click.group(cls=Group)
 def feeds() -> None:
-    """Follow feeds; screen, summarise and post what is new, each article once.
+    """Follow feeds; screen, summarize and post each new article once.
 
     \b
     tsuzuki feeds add press https://www.example.org/press.rdf --set language=ja
@@ -89,17 +89,17 @@ def feeds() -> None:
 @feeds.command()
 @click.argument("name")
 @click.argument("url")
-@click.option("--job", "job_name", default=DEFAULT_JOB, metavar="JOB", help="Which job follows it.")
 @click.option(
-    "--every", default="15m", metavar="INTERVAL", help="For a new job: how often it runs."
+    "--job", "job_name", default=DEFAULT_JOB, metavar="JOB", help="Job that fetches the feed."
 )
+@click.option("--every", default="15m", metavar="INTERVAL", help="Interval of a new job.")
 @click.option(
     "--set",
     "settings",
     type=assignment,
     metavar="KEY=VALUE",
     multiple=True,
-    help="A key of the feed, as in the file: language=ja, hold=true, backfill=3.",
+    help="Set a key of the feed, as in the file: language=ja, hold=true, backfill=3.",
 )
 @dry_run_option
 @click.pass_obj
@@ -112,9 +112,9 @@ def add(
     settings: tuple[tuple[str, str], ...],
     dry_run: bool,
 ) -> None:
-    """Add a feed to a job of the file; the job is made if there is none.
+    """Add a feed to a job in the file. The job is created if it does not exist.
 
-    Of what the feed lists at its first fetch nothing is posted, unless `backfill` says so.
+    Articles already listed at the first fetch are not posted, except as many as `backfill` allows.
 
     \b
     tsuzuki feeds add press https://www.example.org/press.rdf --set language=ja --set hold=true
@@ -143,10 +143,10 @@ def add(
 
 
 @feeds.command()
-@click.option("--job", "job_name", metavar="JOB", help="Only the feeds of this job.")
+@click.option("--job", "job_name", metavar="JOB", help="Show only feeds of this job.")
 @click.pass_obj
 def ls(invocation: Invocation, job_name: str | None) -> None:
-    """List the feeds, how each fares, and how many items wait.
+    """List feeds with their health and queue.
 
     \b
     tsuzuki feeds ls --job feeds
@@ -165,7 +165,7 @@ def ls(invocation: Invocation, job_name: str | None) -> None:
 @click.argument("name", shell_complete=feed_names)
 @click.pass_obj
 def show(invocation: Invocation, name: str) -> None:
-    """Show a feed: what it is set to, how its fetches went, and its items.
+    """Show a feed's settings, recent fetches and items.
 
     \b
     tsuzuki feeds show press
@@ -177,7 +177,7 @@ def show(invocation: Invocation, name: str) -> None:
     shown = {**view.as_dict(), "settings": settings, "set": written}
     emit(invocation, shown, columns=OBJECT)
     if view.stored is not None and view.stored.error:
-        warn(invocation, f"its last fetch failed: {view.stored.error}")
+        warn(invocation, f"the last fetch failed: {view.stored.error}")
 
 
 @feeds.command()
@@ -185,9 +185,9 @@ def show(invocation: Invocation, name: str) -> None:
 @yes_option
 @click.pass_obj
 def rm(invocation: Invocation, name: str, yes: bool) -> None:
-    """Follow a feed no longer.
+    """Stop following a feed.
 
-    Its items are kept, so that none is posted twice if it comes back.
+    Its items are kept so that none is posted twice if you add the feed again.
 
     \b
     tsuzuki feeds rm press --yes

@@ -31,7 +31,7 @@ LIST = [
     Column("feed"),
     Column("status"),
     Column("outcome"),
-    Column("next_look_at", "NEXT LOOK"),
+    Column("next_look_at", "NEXT TRY"),
     Column("retry_count", "TRIES", align="right"),
     Column("published_at", "PUBLISHED"),
     Column("title"),
@@ -47,7 +47,7 @@ OBJECT = [
     Column("cause"),
     Column("waiting"),
     Column("not_before"),
-    Column("next_look_at", "NEXT LOOK"),
+    Column("next_look_at", "NEXT TRY"),
     Column("retry_count", "TRIES"),
     Column("published_at", "PUBLISHED"),
     Column("created_at", "FOUND"),
@@ -70,22 +70,36 @@ STEPS = [
 
 @click.command(cls=Command)
 @click.option(
-    "--feed", metavar="FEED", help="Only the items of this feed.", shell_complete=feed_names
+    "--feed", metavar="FEED", help="Show only items of this feed.", shell_complete=feed_names
 )
-@click.option("--job", metavar="JOB", help="Only those of this job's feeds.")
+@click.option("--job", metavar="JOB", help="Show only items of this job's feeds.")
 @click.option(
-    "--status", "statuses", type=click.Choice(STATUSES), multiple=True, help="Only in this state."
+    "--status",
+    "statuses",
+    type=click.Choice(STATUSES),
+    multiple=True,
+    help="Show only items in this state.",
 )
 @click.option(
-    "--reason", "reasons", type=click.Choice(REASONS), multiple=True, help="Only with this reason."
+    "--reason",
+    "reasons",
+    type=click.Choice(REASONS),
+    multiple=True,
+    help="Show only items with this reason.",
 )
-@click.option("--waiting", type=click.Choice(WAITING), help="Only what waits like this.")
-@click.option("--step", type=click.Choice(STEP_NAMES), help="Only those for which it was done.")
-@click.option("--search", "words", metavar="TEXT", help="In title or link.")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=50, help="How many at most.")
+@click.option("--waiting", type=click.Choice(WAITING), help="Show only items waiting for this.")
+@click.option(
+    "--step",
+    type=click.Choice(STEP_NAMES),
+    help="Show only items whose last completed step is this one.",
+)
+@click.option("--search", "words", metavar="TEXT", help="Search in title and link.")
+@click.option(
+    "--limit", type=click.IntRange(1, 100_000), default=50, help="Maximum number of results."
+)
 @click.pass_obj
 def items(invocation: Invocation, /, **said: Any) -> None:
-    """List items, the newest first.
+    """List items, newest first.
 
     \b
     tsuzuki feeds items --feed press --status deferred
@@ -93,14 +107,14 @@ def items(invocation: Invocation, /, **said: Any) -> None:
     """
     with open_application(invocation) as application:
         found = feeds_service(application).items.find(**said)
-    emit(invocation, [view.as_dict() for view in found], columns=LIST, empty="no items")
+    emit(invocation, [view.as_dict() for view in found], columns=LIST, empty="no items found")
 
 
 @click.command(cls=Command)
 @click.argument("name", metavar="ITEM")
 @click.pass_obj
 def item(invocation: Invocation, name: str) -> None:
-    """Show an item, by its id or its link.
+    """Show an item by its ID or link.
 
     \b
     tsuzuki feeds item 12
@@ -114,7 +128,7 @@ def item(invocation: Invocation, name: str) -> None:
 @click.argument("name", metavar="ITEM")
 @click.pass_obj
 def explain(invocation: Invocation, name: str) -> None:
-    """Tell every step of an item, what it cost, and what happens next and when.
+    """Show every step of an item, its cost, and what happens next and when.
 
     \b
     tsuzuki feeds explain 12
@@ -134,12 +148,12 @@ def explain(invocation: Invocation, name: str) -> None:
 
 @click.command(cls=Command)
 @click.argument("name", metavar="ITEM")
-@click.option("--prompts", is_flag=True, help="Also what the model is told.")
+@click.option("--prompts", is_flag=True, help="Include the model's prompts.")
 @click.pass_obj
 def preview(invocation: Invocation, name: str, prompts: bool) -> None:
-    """Show the post of an item as it would be now.
+    """Preview the post of an item.
 
-    It is made from what is stored: nothing is sent and nothing is paid.
+    The preview uses stored data: nothing is sent, and no model is called.
 
     \b
     tsuzuki feeds preview 12 --prompts
@@ -155,27 +169,25 @@ def preview(invocation: Invocation, name: str, prompts: bool) -> None:
 
 @click.command(cls=Command)
 @click.argument("names", metavar="ITEM...", nargs=-1, required=True)
-@click.option("--was-sent", is_flag=True, help="An unsettled post, edit or reply did arrive.")
-@click.option(
-    "--send-again", is_flag=True, help="One that is unsettled or refused is to be sent again."
-)
+@click.option("--was-sent", is_flag=True, help="Mark an unsettled post, edit or reply as sent.")
+@click.option("--send-again", is_flag=True, help="Send an unsettled or refused one again.")
 @dry_run_option
 @click.pass_obj
 def approve(
     invocation: Invocation, names: tuple[str, ...], was_sent: bool, send_again: bool, dry_run: bool
 ) -> None:
-    """Let held posts go out with the next run of their job.
+    """Approve held posts, which are sent with the next run of their job.
 
-    A post, an edit or a reply is unsettled if no answer to it came. Runs look for it if the receiver can be asked; if
-    not, or if you do not want to wait, look, then say --was-sent or --send-again.
+    A post, edit or reply is unsettled if no answer came after it was sent. Runs look for it if the receiver
+    supports that. If not, or if you do not want to wait, check yourself and use --was-sent or --send-again.
 
     \b
     tsuzuki feeds approve 12 13
     """
     if was_sent and send_again:
         raise UsageError(
-            "--was-sent and --send-again contradict each other",
-            hint="Look whether it arrived: if so say --was-sent, if not --send-again.",
+            "--was-sent and --send-again cannot be combined",
+            hint="Check whether the post arrived: if so, use --was-sent, otherwise --send-again.",
         )
     with open_application(invocation) as application:
         service = feeds_service(application).items
@@ -192,9 +204,12 @@ def approve(
 
 @click.command(cls=Command)
 @click.argument("names", metavar="ITEM...", nargs=-1)
-@click.option("--reason", type=click.Choice(REASONS), help="Every item with this reason.")
+@click.option("--reason", type=click.Choice(REASONS), help="Select all items with this reason.")
 @click.option(
-    "--feed", metavar="FEED", help="With --reason: only of this feed.", shell_complete=feed_names
+    "--feed",
+    metavar="FEED",
+    help="With --reason: select only items of this feed.",
+    shell_complete=feed_names,
 )
 @dry_run_option
 @yes_option
@@ -207,7 +222,7 @@ def requeue(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Have items worked on again. What was posted is refused.
+    """Process items again. Items already posted are refused.
 
     \b
     tsuzuki feeds requeue 12
@@ -215,13 +230,13 @@ def requeue(
     """
     if bool(names) == bool(reason):
         raise UsageError(
-            "say which items: their ids or links, or --reason",
-            hint="For example: tsuzuki feeds requeue 12; the ids are in: tsuzuki feeds items",
+            "missing items: give IDs, links, or --reason",
+            hint="For example: tsuzuki feeds requeue 12; IDs are listed by: tsuzuki feeds items",
         )
     if names and feed is not None:
         raise UsageError(
-            "--feed narrows --reason, and has no meaning for items that are named",
-            hint="Leave --feed out, or say --reason in place of the items.",
+            "--feed requires --reason",
+            hint="Leave --feed out, or use --reason instead of naming items.",
         )
     with open_application(invocation) as application:
         service = feeds_service(application).items
@@ -233,4 +248,4 @@ def requeue(
                 confirm(invocation, f"requeue {len(views)} item(s)", yes=yes)
                 views = service.requeue_by_reason(reason, feed=feed)
     say(invocation, DRY_RUN if dry_run else f"Requeued: {len(views)}.")
-    emit(invocation, [view.as_dict() for view in views], columns=LIST, empty="no such items")
+    emit(invocation, [view.as_dict() for view in views], columns=LIST, empty="no matching items")

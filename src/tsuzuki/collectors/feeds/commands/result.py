@@ -36,7 +36,7 @@ def tell_feeds_result(invocation: Invocation, run: "Run") -> None:
     if fetched is not None:
         emit(invocation, [fetched], columns=FETCHED)
         for name, error in fetched["errors"].items():
-            warn(invocation, f"the feed {name} failed: {error}")
+            warn(invocation, f"feed {name} failed: {error}")
     if processed is not None:
         row = {**processed, "put_off": sum(processed["deferred"].values())}
         emit(invocation, [row], columns=PROCESSED)
@@ -51,10 +51,10 @@ def _sentences(processed: Mapping[str, Any]) -> Iterator[str]:
     for reason, count in processed["deferred"].items():
         yield f"{count} deferred: {reason.replace('_', ' ')}."
     if processed["awaiting_approval"]:
-        yield "Held posts wait for you: tsuzuki feeds items --waiting approval"
+        yield "Held posts wait for approval: tsuzuki feeds items --waiting approval"
     closed: dict[tuple[str, str | None], list[str]] = {}
     for name, closure in processed["closed"].items():
         closed.setdefault((closure["why"], closure["until"]), []).append(name)
     for (why, until), names in closed.items():
-        then = f" It goes on at {format_stored_time(until)}." if until else ""
-        yield f"Nothing more of {', '.join(sorted(names))} for now: {why}.{then}"
+        then = f" Continues at {format_stored_time(until)}." if until else ""
+        yield f"{', '.join(sorted(names))} stopped for now: {why}.{then}"

@@ -45,7 +45,7 @@ BUDGET = [
 @timeout_option
 @click.pass_obj
 def fetch(invocation: Invocation, job_name: str, timeout: float | None) -> None:
-    """Fetch the feeds of a job now, and wait for it. Nothing is paid and nothing is posted.
+    """Fetch a job's feeds now and wait for the result. No model is called and nothing is posted.
 
     \b
     tsuzuki feeds fetch feeds
@@ -56,7 +56,10 @@ def fetch(invocation: Invocation, job_name: str, timeout: float | None) -> None:
 @click.command(cls=Command)
 @click.argument("job_name", metavar="JOB", shell_complete=job_names("feeds"))
 @click.option(
-    "--items", type=click.IntRange(1, 100_000), metavar="N", help="Work on so many at most."
+    "--items",
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    help="Maximum number of items to process.",
 )
 @dry_run_option
 @timeout_option
@@ -64,10 +67,10 @@ def fetch(invocation: Invocation, job_name: str, timeout: float | None) -> None:
 def process(
     invocation: Invocation, job_name: str, items: int | None, dry_run: bool, timeout: float | None
 ) -> None:
-    """Work on the items of a job now: screen, summarise, post. The feeds are not fetched.
+    """Process a job's items now: screen, summarize and post them. Feeds are not fetched.
 
-    With --dry-run the items are listed in the order in which they would be drawn, each with its next step; nothing
-    is paid and nothing is posted.
+    With --dry-run, items are listed in the order they would be processed, each with its next step; no model
+    is called and nothing is posted.
 
     \b
     tsuzuki feeds process feeds --items 1
@@ -77,7 +80,7 @@ def process(
         with open_application(invocation) as application:
             planned = feeds_service(application).explanations.plan(job_name, limit=items)
         say(invocation, DRY_RUN)
-        emit(invocation, planned, columns=PLANNED, empty="nothing would be drawn")
+        emit(invocation, planned, columns=PLANNED, empty="no items to process")
         return
     arguments: dict[str, Any] = {"fetch": False}
     if items is not None:
@@ -88,14 +91,14 @@ def process(
 @click.command(cls=Command)
 @click.pass_obj
 def budget(invocation: Invocation) -> None:
-    """Show what was spent on models, what may still be, and when there is more.
+    """Show spending on models, what is left, and when budgets reset.
 
     \b
     tsuzuki feeds budget
     """
     with open_application(invocation) as application:
         used = feeds_service(application).spending.use()
-    emit(invocation, [one.as_dict() for one in used], columns=BUDGET, empty="nothing was spent")
+    emit(invocation, [one.as_dict() for one in used], columns=BUDGET, empty="nothing was spent yet")
 
 
 def _run(

@@ -44,7 +44,7 @@ _HREF = re.compile(r"href\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)
 def check_size(body: bytes) -> None:
     """Raise if the body is empty or has too many tags to be looked at."""
     if not body.strip():
-        raise SourceUnavailable("the feed answered with an empty document")
+        raise SourceUnavailable("the feed sent an empty document")
     if body.count(b"<") > TAGS_MAX:
         raise _too_large()
 
@@ -66,13 +66,13 @@ def not_a_feed(body: bytes) -> SourceFailed:
     """The error for a document without a trace of a feed."""
     if body.lstrip()[:1] in (b"{", b"["):
         return SourceRefused(
-            "the address gives JSON, which is not read as a feed",
+            "the address returns JSON, which is not supported as a feed",
             hint="Look for the RSS or Atom feed of the site.",
             code="not_a_feed",
         )
     return SourceRefused(
         "the document is not RSS or Atom",
-        hint="Open the address in a browser and look for the feed's own address.",
+        hint="Open the address in a browser and look for the feed's real address.",
         code="not_a_feed",
     )
 
@@ -82,8 +82,8 @@ def whole_entries(body: bytes, structure: Structure) -> tuple[bytes, bytes]:
     `SourceUnavailable` if it has no whole entry."""
     if not structure.whole_end:
         raise SourceUnavailable(
-            "the document ends in the middle, before the end of its first entry",
-            hint="The feed will be fetched again. If this lasts, open its address in a browser.",
+            "the document is cut off before the end of its first entry",
+            hint="The feed will be fetched again. If this persists, open its address in a browser.",
             code="cut_off",
         )
     channel = b"</channel>" if structure.is_channel_open else b""
@@ -129,7 +129,8 @@ def single_entry_documents(body: bytes) -> Iterator[bytes]:
     size = sum(len(head) + end - start + len(rest) for start, end in starts_and_ends)
     if size > ENTRY_DOCUMENTS_BYTES_MAX:
         raise SourceRefused(
-            "the parser stumbles over the feed, which is too large to be parsed entry by entry",
+            "the parser cannot read the feed, and the feed is too large to be parsed entry by "
+            "entry",
             hint="Look for a feed of the newest entries only.",
             code="too_large",
         )
@@ -157,11 +158,14 @@ def _page_instead(body: bytes, url: str) -> SourceUnavailable:
     """An error page may be gone the next time; but the address may also be that of the site."""
     links = (link for link in _LINK_TAG.findall(body[:200_000]) if _FEED_TYPE.search(link))
     href = _HREF.search(next(links, b"").decode("utf-8", "replace"))
-    hint = "Look at the address in a browser: a page for people came instead of the feed."
+    hint = "Open the address in a browser: it returned an HTML page instead of the feed."
     if href is not None:
-        hint = f"Did you mean {_shown(urljoin(url, html.unescape(href[1])))}? The page names it as its feed."
+        hint = (
+            f"Did you mean {_shown(urljoin(url, html.unescape(href[1])))}? The page names it "
+            "as its feed."
+        )
     return SourceUnavailable(
-        "the address gives a page for people, not a feed", hint=hint, code="not_a_feed"
+        "the address returns an HTML page, not a feed", hint=hint, code="not_a_feed"
     )
 
 

@@ -50,7 +50,7 @@ def html_text(body: bytes, *, charset: str | None, url: str) -> dict[str, Any]:
     text = normalised(str(getattr(document, "text", None) or html2txt(_main_part(tree))))
     if len(text) > PAGE_CHARACTERS_MAX:
         text = text[:PAGE_CHARACTERS_MAX]
-        notes.append(f"only the first {PAGE_CHARACTERS_MAX} characters of its text were kept")
+        notes.append(f"only the first {PAGE_CHARACTERS_MAX} characters of the text were kept")
     return {"text": text, "title": title, "links": links, "notes": notes}
 
 

@@ -24,10 +24,10 @@ def pdf_text(body: bytes, *, seconds_max: float) -> dict[str, Any]:
     try:
         reader = PdfReader(io.BytesIO(body), strict=False)
         if reader.is_encrypted and not reader.decrypt(""):
-            return _nothing("the PDF is locked by a password")
+            return _nothing("the PDF is protected by a password")
         pages_total = len(reader.pages)
     except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return _nothing("the PDF is broken and cannot be read")
+        return _nothing("the PDF is damaged and cannot be read")
     notes, texts, characters = [], [], 0
     for number in range(pages_total):
         if number >= PAGES_MAX or characters > PAGE_CHARACTERS_MAX or clock.monotonic() > ends_at:
@@ -40,7 +40,7 @@ def pdf_text(body: bytes, *, seconds_max: float) -> dict[str, Any]:
         characters += len(texts[-1])
     text = "\n\n".join(filter(None, texts))[:PAGE_CHARACTERS_MAX]
     if not text and not notes:
-        notes.append("the PDF has no text, perhaps only pictures")
+        notes.append("the PDF has no text; it may consist of images")
     return {"text": text, "title": _title(reader), "notes": notes[:5]}
 
 

@@ -49,7 +49,7 @@ class TextExtractor(DocumentProcess):
             return _extracted(answer)
         if kind is DocumentKind.HTML:
             return _stripped(body, charset)
-        return ExtractedText(text="", notes=("the PDF took too much time or memory to read",))
+        return ExtractedText(text="", notes=("reading the PDF took too much time or memory",))
 
 
 def _extracted(answer: dict[str, Any]) -> ExtractedText:
@@ -69,5 +69,5 @@ def _stripped(body: bytes, charset: str | None) -> ExtractedText:
     text = normalised(stripped_markup(decoded(body[:STRIPPED_BYTES_MAX], charset)))
     return ExtractedText(
         text=text[:PAGE_CHARACTERS_MAX],
-        notes=("the page could not be analysed; its tags were only taken away",),
+        notes=("the page could not be analyzed; only its tags were removed",),
     )

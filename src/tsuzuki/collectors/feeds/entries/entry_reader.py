@@ -92,7 +92,7 @@ def unusable(title: str, problem: str, content: str) -> Unusable:
 def _url(raw: Raw, guid: str | None, base_url: str) -> tuple[str | None, str]:
     """The link, else the guid if that is one; or None and why neither will do."""
     said = _string(raw, "link")
-    problem = "it has no link, and its guid is not one"
+    problem = "it has no link, and its guid is not a link"
     for candidate in (said, guid or ""):
         if not candidate.strip():
             continue
@@ -107,13 +107,13 @@ def _url(raw: Raw, guid: str | None, base_url: str) -> tuple[str | None, str]:
 
 def _problem_of(url: str) -> str | None:
     if not is_web_address(url):
-        return "its link is not a web address"
+        return "its link is not an http(s) address"
     if urlsplit(url).username is not None:
-        return "its link holds a user name or a password"
+        return "its link contains a user name or password"
     if len(url.encode("utf-8", "replace")) > URL_BYTES_MAX:
         return f"its link is longer than {URL_BYTES_MAX} bytes"
     if any(not letter.isprintable() for letter in url):
-        return "its link has characters that no address has"
+        return "its link contains invalid characters"
     return None
 
 

@@ -59,7 +59,7 @@ class FeedParser(DocumentProcess):
         if answer is None:
             self._slow += 1
             raise SourceRefused(
-                "the feed takes too much time or memory to parse",
+                "parsing the feed takes too much time or memory",
                 hint="Look for a feed of the newest entries only.",
                 code="too_large",
             )

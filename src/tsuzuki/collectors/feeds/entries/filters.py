@@ -25,7 +25,7 @@ class EntryFilter:
             key, pattern = excluded
             return f"excluded: its {key} matches {pattern}"
         if self._include and _match(self._include, entry) is None:
-            return "not included: it matches no pattern of `include`"
+            return "not included: matches no pattern of `include`"
         if self._max_age is not None and entry.published_at is not None:
             age = now - entry.published_at
             if age > self._max_age:

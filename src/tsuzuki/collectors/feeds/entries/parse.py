@@ -23,8 +23,8 @@ from tsuzuki.outward.errors import SourceRefused
 
 _FEED_ROOTS = frozenset({b"rss", b"feed", b"rdf", b"channel"})
 _UTF8 = "application/xml; charset=utf-8"
-_CUT_OFF = "the document ends inside it"
-_UNREADABLE = "its title cannot be read: the encoding of the feed is unknown"
+_CUT_OFF = "the document is cut off inside it"
+_UNREADABLE = "its title cannot be read because the feed's encoding is unknown"
 _TITLE = re.compile(rb"<title\b[^<>]*>([^<>]*)", re.IGNORECASE)
 
 
@@ -87,7 +87,7 @@ def _check_readable(drafts: Sequence[Draft], found: Sequence[Unusable]) -> None:
     """Raise if no entry can be read: then the fault is the feed's, not that of an entry."""
     if not drafts and any(one.problem == _UNREADABLE for one in found):
         raise SourceRefused(
-            "the encoding of the feed is not declared and cannot be found, so its titles cannot be read",
+            "the feed declares no encoding, and none can be detected, so its titles cannot be read",
             hint="Ask the owner of the feed to declare its encoding.",
             code="encoding",
         )

@@ -149,18 +149,19 @@ class FeedDownloads:
         match status:
             case 401 | 403:
                 return SourceRefused(
-                    f"{sentence}: it does not give the feed to us",
-                    hint="If it needs a key or another User-Agent, name them in `requests` of the section `feeds`.",
+                    f"{sentence}: access to the feed is denied",
+                    hint="If it requires a key or another User-Agent, configure them in `requests` of the "
+                    "section `feeds`.",
                 )
             case 404:
                 return SourceRefused(
-                    f"{sentence}: there is no feed at this address",
+                    f"{sentence}: no feed at this address",
                     hint="Look for its new address on the site.",
                 )
             case 410:
                 return SourceRefused(
-                    f"{sentence}: the feed has ended",
-                    hint="It is not asked again. Remove it, or give it another address.",
+                    f"{sentence}: the feed no longer exists",
+                    hint="It is not fetched again. Remove it, or change its address.",
                 )
             case 429:
                 pause = PAUSE_SECONDS if asked is None else asked

@@ -36,7 +36,7 @@ UNCHANGED_MAX = 250
 """Unchanged feeds in one transaction."""
 
 CUT_OFF = SourceUnavailable(
-    "the document ends in the middle: its whole entries were taken, and the rest is fetched next time",
+    "the document is cut off: complete entries were taken, the rest is fetched next time",
     code="cut_off",
 )
 """Stored with a feed that is otherwise good."""
@@ -228,7 +228,8 @@ class FeedFetcher:
             self._run.log(f"feed {feed.name}: {CUT_OFF.message}")
         if fetched.is_conditional is False and feed.is_conditional:
             self._run.log(
-                f"feed {feed.name}: the server says 304 to a changed feed; from now on it is asked for the whole"
+                f"feed {feed.name}: the server answers 304 although the feed changed; conditional "
+                "requests are disabled"
             )
 
     def _log_found(self, feed: StoredFeed, found: ParsedEntries) -> None:
@@ -241,7 +242,7 @@ class FeedFetcher:
         )
         counts = {
             "new": found.new,
-            "left out": found.left_out,
+            "skipped": found.left_out,
             "changed": found.changed,
             "unusable": found.unusable,
         }

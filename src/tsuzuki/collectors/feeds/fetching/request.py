@@ -95,7 +95,7 @@ def headers_of(
     settings = section.requests.get(options.request)
     if settings is None:
         raise SourceRefused(
-            f"the feed {feed_name} names the request settings {options.request!r}, which there are not",
+            f"feed {feed_name} uses request settings {options.request!r}, which are not defined",
             hint=did_you_mean(options.request, section.requests)
             + "Add them to `requests` of the section `feeds`.",
             code="request_settings",

@@ -71,7 +71,7 @@ def found_posted(item: ItemState) -> ItemState:
 
 def deferred(item: ItemState, reason: ItemReason, retry_limit: int) -> ItemState:
     """The item is put off once more; when that is more often than `retry_limit`, given up."""
-    _require_status(item, set(ItemStatus) - {ItemStatus.PROCESSED}, "put off")
+    _require_status(item, set(ItemStatus) - {ItemStatus.PROCESSED}, "deferred")
     retry_count = item.retry_count + 1
     if retry_count > retry_limit:
         return ItemState(
@@ -86,10 +86,10 @@ def requeued(item: ItemState) -> ItemState:
     """A person wants a processed item worked on again, from the start. Never one that was posted."""
     _require_status(item, {ItemStatus.PROCESSED}, "requeued")
     if item.reason is ItemReason.NONE:
-        raise Conflict("an item that was posted cannot be requeued", code="item_posted")
+        raise Conflict("a posted item cannot be requeued", code="item_posted")
     return ItemState()
 
 
 def _require_status(item: ItemState, allowed: set[ItemStatus], action: str) -> None:
     if item.status not in allowed:
-        raise Conflict(f"an item that is {item.status.name} cannot be {action}")
+        raise Conflict(f"item in state {item.status.name} cannot be {action}")

@@ -217,8 +217,8 @@ def _extract(extractor: TextExtractor, got: Downloaded) -> ExtractedText:
         )
     kind = single_line(got.media_type, characters_max=80)
     if kind == "application/pdf":
-        return ExtractedText(text="", notes=("the file is no PDF, though it is called one",))
-    return ExtractedText(text="", notes=(f"files of type {kind} are not read",))
+        return ExtractedText(text="", notes=("the file is labeled as a PDF but is not one",))
+    return ExtractedText(text="", notes=(f"files of type {kind} are not supported",))
 
 
 def _stays(failure: PageFailed) -> bool:

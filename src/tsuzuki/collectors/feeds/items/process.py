@@ -171,7 +171,7 @@ class ItemProcessing:
         return left.count
 
     def _close_at_cap(self, feed: RunFeed, open_at: datetime | None) -> None:
-        closure = Closure(why="its posts are at a cap", until=open_at, resumes=False)
+        closure = Closure(why="the feed's post caps are reached", until=open_at, resumes=False)
         self._feeds.close(feed.id, closure)
 
     def _wait_for_opening(self) -> bool:
@@ -213,7 +213,7 @@ class ItemProcessing:
         if outcome.state is OutboxState.SENT:
             self._failures[work.feed.options.model] = 0
             self._done.posted += 1
-            self._log(f"Item {work.item.id} is posted")
+            self._log(f"Item {work.item.id} posted")
         elif outcome.state is OutboxState.UNSETTLED and outcome.post.next_look_at is None:
             self._put_back(work, self._steps.hold(work))
         else:
@@ -253,7 +253,7 @@ class ItemProcessing:
         self._failures[work.feed.options.model] = 0
         self._done.approvals += 1
         item_id = work.item.id
-        self._log(f"Item {item_id} waits for a person: tsuzuki feeds approve {item_id}")
+        self._log(f"Item {item_id} waits for approval: tsuzuki feeds approve {item_id}")
 
     def _watch_model(self, work: Work) -> None:
         """A model that does not answer is not asked about every item of the run."""
@@ -263,7 +263,7 @@ class ItemProcessing:
             return
         self._failures[name] += 1
         if self._failures[name] >= FAILURES_IN_A_ROW_MAX:
-            why = f"the model {name} did not answer {FAILURES_IN_A_ROW_MAX} times in a row"
+            why = f"the model {name} did not respond {FAILURES_IN_A_ROW_MAX} times in a row"
             self._feeds.close_model(name, Closure(why=why, until=None))
 
     def _defer(self, work: Work, put_off: PutOff) -> None:
@@ -281,11 +281,11 @@ class ItemProcessing:
         if moved.state.status is ItemStatus.PROCESSED:
             self._done.given_up += 1
             self._log(
-                f"Item {item.id} is given up after {moved.state.retry_count} tries: {put_off.problem}"
+                f"Item {item.id} dropped after {moved.state.retry_count} tries: {put_off.problem}"
             )
         else:
             self._done.deferred[put_off.reason] += 1
-            self._log(f"Item {item.id} is deferred: {put_off.problem}")
+            self._log(f"Item {item.id} deferred: {put_off.problem}")
 
     def _pause(self, item: StoredItem, put_off: PutOff) -> timedelta:
         """Twice as long each time."""
@@ -305,14 +305,15 @@ class ItemProcessing:
             self._calls.park(connection, model, limited, now=now)
         self._feeds.close_model(model, Closure(why=limited.message, until=limited.until))
         self._log(
-            f"Model {model} is not asked until {limited.until:%Y-%m-%d %H:%MZ}: {limited.message}"
+            f"Model {model} will not be called until {limited.until:%Y-%m-%d %H:%MZ}: "
+            f"{limited.message}"
         )
 
     def _refuse(self, work: Work, refusal: Refusal) -> None:
         """A budget leaves no room. Given back, an article that is too long for any day would be drawn first in every
         run, and stop all that the budget is for."""
         if refusal.is_for_its_size:
-            words = f"its text is too long for any day: {refusal.sentence}"
+            words = f"the text is too long for any day's budget: {refusal.sentence}"
             self._defer(work, PutOff(reason=ItemReason.FILE_TOO_LARGE, problem=words))
         else:
             self._give_back(work)

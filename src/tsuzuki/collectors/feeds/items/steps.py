@@ -270,7 +270,8 @@ class ItemSteps:
                 return None
             case Verdict.NOT_WORTH:
                 return PutOff(
-                    reason=ItemReason.NOT_VALUABLE, problem="the model finds it not worth a post"
+                    reason=ItemReason.NOT_VALUABLE,
+                    problem="the model does not consider it worth a post",
                 )
             case Verdict.NOT_READY:
                 return PutOff(reason=ItemReason.PAGE_NOT_READY, problem="the page is not ready yet")
@@ -311,7 +312,7 @@ class ItemSteps:
                 return found
             case StepRecord(state=StepState.FAILED):
                 return PutOff(
-                    reason=ItemReason.API_FAILED, problem=f"refused before: {found.error}"
+                    reason=ItemReason.API_FAILED, problem=f"rejected before: {found.error}"
                 )
             case _:
                 return dict(found.result)

@@ -25,7 +25,7 @@ def checked_answer(question: Question, raw: str, usage: Usage, *, model_name: st
 
     def invalid(problem: str) -> ModelBlocked:
         return ModelBlocked(
-            f"the answer of the model {model_name} is not valid: {problem}",
+            f"invalid answer of the model {model_name}: {problem}",
             why=BlockCause.INVALID,
             usage=usage,
             is_paid=True,
@@ -36,13 +36,13 @@ def checked_answer(question: Question, raw: str, usage: Usage, *, model_name: st
         raise invalid("it is empty")
     fields = _object_in(raw)
     if fields is None:
-        raise invalid("it is not one JSON object")
+        raise invalid("it is not a single JSON object")
     kept = raw[:RAW_CHARACTERS_MAX]
     if question.step is PreparationStep.SCREENING:
         try:
             verdict = Verdict(str(fields.get("verdict")))
         except ValueError:
-            raise invalid("its verdict is none of those asked for") from None
+            raise invalid("its verdict is not one of the requested ones") from None
         return ModelAnswer(
             verdict=verdict, text=None, why=_text(fields, "reason"), usage=usage, raw=kept
         )

@@ -206,7 +206,7 @@ def _change(connection: Connection, counted_in: Iterable[tuple[str, str]], by: S
 def _require_price(scopes: list[BudgetScope], model_name: str, cost: int | None) -> None:
     if cost is None and any(scope.budget.cost_per_day is not None for scope in scopes):
         raise ModelMisconfigured(
-            f"`cost_per_day` is set, and the price of the model {model_name} is not known",
+            f"`cost_per_day` is set, but the price of the model {model_name} is unknown",
             hint="Set `dollars_per_million_input_tokens` and `dollars_per_million_output_tokens` of "
             f"`feeds.models.{model_name}`, or remove `cost_per_day`.",
         )

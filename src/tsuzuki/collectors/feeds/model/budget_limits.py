@@ -67,7 +67,7 @@ class Refusal:
         amounts = f"{self.used} of {self.allowed} used"
         if self.limit == "cost_per_day":
             amounts = f"${self.used / MICROS:.4f} of ${self.allowed / MICROS:.4f} used"
-        return f"the budget of {of} leaves no room for the request: `{self.limit}`, {amounts}"
+        return f"not enough budget of {of} for the request: `{self.limit}`, {amounts}"
 
 
 @dataclass(frozen=True, kw_only=True)

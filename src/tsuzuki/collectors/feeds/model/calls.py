@@ -198,7 +198,7 @@ def result_of(answer: ModelAnswer) -> dict[str, Any]:
 
 def model_unknown(name: str, feed: str, known: Mapping[str, object]) -> ConfigurationError:
     return ConfigurationError(
-        f"the feed {feed!r} uses the model {name!r}, which the section `feeds` does not have",
+        f"feed {feed!r} uses model {name!r}, which is missing in the section `feeds`",
         hint=did_you_mean(name, known) + "Add it under `feeds: models:`.",
         code="model_unknown",
     )

@@ -52,8 +52,8 @@ _TOO_LONG = re.compile(
 _PASSING = frozenset({408, 409, 425, 499})
 _HINTS = {
     401: "Check `api_key`.",
-    403: "Check `api_key`, and that it may use this model.",
-    404: "Check `model` and `base_url`; models are withdrawn from time to time.",
+    403: "Check `api_key`, and that it has access to this model.",
+    404: "Check `model` and `base_url`; providers withdraw models from time to time.",
 }
 _FILTERED = frozenset({"content_filter", "content_policy_violation"})
 _KEY_REASONS = frozenset({"API_KEY_INVALID", "invalid_api_key", "FAILED_PRECONDITION"})
@@ -126,7 +126,7 @@ class ModelConnection:
         if response.status != 200:
             raise self._failure(response, error_body(answer))
         if not isinstance(answer, Mapping) or "error" in answer:
-            raise self.malformed("this is not an answer in JSON")
+            raise self.malformed("the answer is not valid JSON")
         self._answers += 1
         self._refused_in_a_row = 0
         return answer
@@ -148,8 +148,8 @@ class ModelConnection:
 
     def cut_off(self, usage: Usage, *, raw: str = "") -> ModelBlocked:
         message = (
-            f"the answer of {self._client.service} was cut off at {self.output_tokens_max} tokens; "
-            "a larger `output_tokens_max` may help"
+            f"{self._client.service} cut off its answer at {self.output_tokens_max} tokens; a "
+            "larger `output_tokens_max` may help"
         )
         return self.blocked(message, BlockCause.CUT_OFF, usage, raw=raw)
 
@@ -187,7 +187,8 @@ class ModelConnection:
         )
         if limit.kind is LimitKind.NOT_IN_PLAN:
             return ModelMisconfigured(
-                sentence, hint="The plan of this key does not include the model: choose another."
+                sentence,
+                hint="The plan of this key does not include the model: choose another one.",
             )
         if limit.kind is LimitKind.DAY:
             return ModelOutOfQuota(sentence, until=limit.until, probe_at=limit.probe_at)
@@ -196,7 +197,7 @@ class ModelConnection:
     def _refused(self, sentence: str, body: ErrorBody) -> SourceFailed:
         """A request that is refused as it is: for its text, or for what all requests have in common."""
         if body.codes & _KEY_REASONS or "api key" in body.message.lower():
-            return ModelMisconfigured(sentence, hint="Check `api_key`, and where it may be used.")
+            return ModelMisconfigured(sentence, hint="Check `api_key` and where it can be used.")
         if body.codes & _FILTERED:
             return self.blocked(sentence, BlockCause.BLOCKED, Usage(), is_paid=False)
         if _TOO_LONG.search(body.message):
@@ -207,7 +208,7 @@ class ModelConnection:
             return self.blocked(sentence, BlockCause.REQUEST_REFUSED, Usage(), is_paid=False)
         return ModelMisconfigured(
             sentence,
-            hint="No request is accepted. Check that the model supports JSON output with a schema.",
+            hint="The model rejects every request. Check that it supports JSON output with a schema.",
         )
 
     def _retry_after(self, response: HttpResponse) -> float | None:

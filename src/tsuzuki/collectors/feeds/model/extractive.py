@@ -36,7 +36,7 @@ class ExtractiveModel:
         return 0
 
     def check_access(self) -> str:
-        return "extractive: no model is asked"
+        return "extractive: no model is called"
 
     def close(self) -> None:
         """There is nothing to close."""

@@ -34,7 +34,7 @@ def build_model(
         case Provider.OPENAI:
             if settings.model is None:
                 raise ModelMisconfigured(
-                    f"the model {name} does not say which model to ask for",
+                    f"the model {name} has no `model`",
                     hint=f"Set `feeds.models.{name}.model`, for example to gpt-5-mini.",
                 )
             # A server of one's own, such as Ollama, needs no key.
@@ -55,9 +55,9 @@ def _required_key(settings: ModelSettings, name: str) -> str:
     key = settings.api_key.get_secret_value().strip() if settings.api_key else ""
     # Checked here: the HTTP library's error about such a header would repeat it.
     if not key or not key.isascii() or not key.isprintable() or " " in key:
-        what = "is not a key: it has spaces or letters that no key has" if key else "is missing"
+        what = "contains spaces or letters that no key has" if key else "is missing"
         raise ModelMisconfigured(
-            f"the key of the model {name} {what}",
+            f"the API key of model {name} {what}",
             hint=f"Write `feeds.models.{name}.api_key` as ${{NAME}}, and set that variable.",
         )
     return key

@@ -55,7 +55,7 @@ class GeminiModel:
         if isinstance(feedback, Mapping) and feedback.get("blockReason"):
             raise self._connection.filtered(str(feedback["blockReason"]), usage)
         if candidate is None and "usageMetadata" not in answer:
-            raise self._connection.malformed("it has neither an answer nor a usage")
+            raise self._connection.malformed("it contains neither an answer nor usage data")
         match (candidate or {"finishReason": "no answer"}).get("finishReason"):
             case "STOP" | None:
                 return checked_answer(question, raw, usage, model_name=self.name)
@@ -72,7 +72,7 @@ class GeminiModel:
 
     def check_access(self) -> str:
         self._connection.get(f"/models/{quote(self._model, safe='')}")
-        return f"{self._model} answers, and accepts the key"
+        return f"{self._model} responds and accepts the key"
 
     def close(self) -> None:
         self._connection.close()

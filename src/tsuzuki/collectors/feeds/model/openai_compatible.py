@@ -54,7 +54,7 @@ class OpenAiCompatibleModel:
         if choice is None or not isinstance(message, Mapping):
             if isinstance(answer.get("usage"), Mapping):
                 raise self._connection.filtered("no answer", self._usage(question, answer, ""))
-            raise self._connection.malformed("it has neither an answer nor a usage")
+            raise self._connection.malformed("it contains neither an answer nor usage data")
         raw = _text(message.get("content"))
         usage = self._usage(question, answer, raw)
         if message.get("refusal"):
@@ -76,7 +76,7 @@ class OpenAiCompatibleModel:
     def check_access(self) -> str:
         """By the list of models: not every server tells of a single one."""
         self._connection.get("/models")
-        return "the server answers, and lets us in"
+        return "the server responds and accepts the key"
 
     def close(self) -> None:
         self._connection.close()

@@ -136,7 +136,7 @@ class PostChanges:
         try:
             return act()
         except (_Failed, OutputRefused, SourceUnavailable) as problem:
-            self._log(f"A change of feed {feed.name} is not told: {problem}")
+            self._log(f"Change in feed {feed.name} not announced: {problem}")
         except _BudgetSpent as problem:
             self._feeds.close(feed.id, Closure(why=str(problem), until=problem.until))
             self._log(str(problem))
@@ -187,7 +187,7 @@ class PostChanges:
             outcome = self._posting.store(connection, delivery)
         if outcome.state is OutboxState.SENT:
             self._log(
-                f"The post of item {post.item_id} has its {post.kind.value}: the article changed"
+                f"{post.kind.value} sent for the post of item {post.item_id}: the article changed"
             )
         return outcome.state is OutboxState.SENT
 
@@ -246,7 +246,7 @@ class PostChanges:
             raise _BudgetSpent(known)
         if isinstance(known, StepRecord):
             if known.state is StepState.FAILED:
-                raise _Failed(f"refused before: {known.error}")
+                raise _Failed(f"rejected before: {known.error}")
             return str(known.result["text"])
         call = known
         try:
@@ -271,7 +271,7 @@ class PostChanges:
 
     def _fail_for_size(self, item: StoredItem, refusal: Refusal) -> None:
         """The article is too long for any day of the budget. Stored, so that it is not tried for ever."""
-        words = f"the text is too long for any day: {refusal.sentence}"
+        words = f"the text is too long for any day's budget: {refusal.sentence}"
         with self._run.transaction() as connection:
             now = self._database.now(connection)
             steps.record(

@@ -95,7 +95,7 @@ def guarded_summary(text: str, *, language: str) -> str:
     if not any(letter.isalnum() for letter in summary):
         raise OutputRefused("the summary is empty")
     if not is_in_language(summary, language):
-        raise OutputRefused(f"the summary is not in the language asked for ({language})")
+        raise OutputRefused(f"the summary is not in the requested language ({language})")
     return summary
 
 

@@ -210,7 +210,7 @@ class RunPosting:
         is_first = self._move(
             connection, post, OutboxState.SENDING, OutboxState.REFUSED, delivery.error
         )
-        self._say(f"Post {post.id} is refused: {delivery.error}")
+        self._say(f"Post {post.id} rejected: {delivery.error}")
         return PostOutcome(state=delivery.state, post=post, error=delivery.error, is_first=is_first)
 
     def is_silent(self, account: str) -> bool:
@@ -289,8 +289,8 @@ class RunPosting:
         )
         if is_first and look_at is not None:
             schedule_look(connection, self._run, look_at)
-        looks = f"it is looked for at {look_at:%H:%M:%SZ}" if look_at else "a person is to look"
-        self._say(f"Post {post.id} is unsettled, {looks}: {error}")
+        looks = f"looking for it at {look_at:%H:%M:%SZ}" if look_at else "please check it yourself"
+        self._say(f"Post {post.id} unsettled, {looks}: {error}")
         unsettled = replace(post, state=OutboxState.UNSETTLED, next_look_at=look_at)
         return PostOutcome(
             state=OutboxState.UNSETTLED, post=unsettled, error=error, is_first=is_first

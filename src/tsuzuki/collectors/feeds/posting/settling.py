@@ -159,6 +159,6 @@ class Settling:
 
     def _say(self, post: Post, problem: str) -> None:
         self._run.log(
-            f"[post][{self._run.job_name}] It is not known whether the {post.kind.value} of item {post.item_id} "
-            f"arrived: {problem}; see: tsuzuki feeds explain {post.item_id}"
+            f"[post][{self._run.job_name}] It is unknown whether the {post.kind.value} of item "
+            f"{post.item_id} arrived: {problem}; see: tsuzuki feeds explain {post.item_id}"
         )

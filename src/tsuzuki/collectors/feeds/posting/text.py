@@ -161,9 +161,9 @@ def _fitted(feed: FeedOptions, values: Mapping[str, str], limits: PostLimits) ->
             over = excess()
     if over > 0:
         raise PostTooLong(
-            f"the template and the content warning leave no room for the link within {limits.characters_max} "
-            "characters",
-            hint="Shorten `template` or `content_warning` of the feed.",
+            "the template and content warning leave no room for the link within "
+            f"{limits.characters_max} characters",
+            hint="Shorten the feed's `template` or `content_warning`.",
         )
     return _rendered(feed.template, values)
 

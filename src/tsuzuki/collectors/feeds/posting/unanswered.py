@@ -50,8 +50,8 @@ class UnansweredRequests:
             return
         self._in_a_row[account] += 1
         if self._in_a_row[account] == UNANSWERED_MAX:
-            self._log(f"{silence_of(account)}; it is left for the rest of this run")
+            self._log(f"{silence_of(account)}; skipping it for the rest of this run")
 
 
 def silence_of(account: str) -> str:
-    return f"Account {account} did not answer {UNANSWERED_MAX} times in a row"
+    return f"Account {account} did not respond {UNANSWERED_MAX} times in a row"

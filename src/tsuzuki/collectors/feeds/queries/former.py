@@ -109,8 +109,8 @@ def _require_states(connection: Connection, name: str) -> None:
         return
     rows = "1 row has" if count == 1 else f"{count} rows have"
     raise SchemaMismatch(
-        f"the table 'items' cannot be taken over: {rows} a {name!r} other than"
-        f" {min(_STATES[name])} to {max(_STATES[name])}, the first is item {first}",
+        f"table 'items' cannot be taken over: {rows} a {name!r} other than "
+        f"{min(_STATES[name])} to {max(_STATES[name])}, the first is item {first}",
         hint="Correct the rows. Nothing was changed.",
         code=CODE,
     )
@@ -147,7 +147,7 @@ def _read(item_id: int, name: str, value: Any) -> str:
         moment = _moment(value)
     except (ValueError, OverflowError) as problem:
         raise SchemaMismatch(
-            f"the table 'items' cannot be taken over: {name!r} of item {item_id} is {value!r}, not a time",
+            f"table 'items' cannot be taken over: {name!r} of item {item_id} is {value!r}, not a time",
             hint="Correct the row. Nothing was changed.",
             code=CODE,
         ) from problem

@@ -32,6 +32,6 @@ def problems(connection: Connection) -> list[str]:
     unseen = [item for query in _MISSING for item in execute(connection, query).scalars()]
     wrong = execute(connection, _CONTRADICTING).scalars()
     return [
-        *(f"item {item} is not processed and is never drawn" for item in unseen),
+        *(f"item {item} is unprocessed but would never be picked up" for item in unseen),
         *(f"item {item} and its row in waiting_items disagree" for item in wrong),
     ]

@@ -193,10 +193,10 @@ def _write_held_state(
 ) -> StoredItem:
     written = write_state(connection, item, after, now)
     if written is None:
-        raise NotHeld(f"item {item.id} is not held by this run")
+        raise NotHeld(f"this run does not hold item {item.id}")
     return written
 
 
 def _require_one(rows: ResultRows, item: StoredItem) -> None:
     if rows.rowcount != 1:
-        raise NotHeld(f"item {item.id} is not held by this run")
+        raise NotHeld(f"this run does not hold item {item.id}")

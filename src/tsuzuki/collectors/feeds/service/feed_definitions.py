@@ -97,7 +97,7 @@ class FeedDefinitions:
         view = self._context.jobs.get(job_name)
         if view.spec.handler != HANDLER:
             raise NotFound(
-                f"{job_name!r} is no feeds job: its type is {view.spec.handler}",
+                f"{job_name!r} is not a feeds job: its type is {view.spec.handler}",
                 hint=f"Run it with: tsuzuki job run {job_name}",
                 code="not_a_feeds_job",
             )
@@ -133,8 +133,8 @@ class FeedDefinitions:
             return hits[0]
         if hits:
             raise UsageError(
-                f"there are {len(hits)} feeds {name!r}",
-                hint="Say which: " + ", ".join(view.label for view in hits),
+                f"{len(hits)} feeds are named {name!r}",
+                hint="Choose one: " + ", ".join(view.label for view in hits),
                 code="feed_ambiguous",
             )
         raise NotFound(
@@ -163,8 +163,8 @@ class FeedDefinitions:
         view = self.require_job(job_name)
         if name in options_of(view).feeds:
             raise Conflict(
-                f"the job {job_name!r} has a feed {name!r} already",
-                hint="Choose another name, or edit that one in the file.",
+                f"job {job_name!r} already has a feed {name!r}",
+                hint="Choose another name, or edit the existing feed in the file.",
                 code="feed_exists",
             )
         if view.source is JobSource.DATABASE:
@@ -215,12 +215,12 @@ class FeedDefinitions:
         """Take a feed out of its job. Its items stay, so that they are known if it comes back."""
         feed = self.get(name)
         if feed.options is None:
-            raise Conflict(f"the feed {name!r} was removed before", code="feed_removed")
+            raise Conflict(f"feed {name!r} was already removed", code="feed_removed")
         view = self.require_job(feed.job)
         if len(options_of(view).feeds) == 1:
             raise Conflict(
-                f"{name!r} is the only feed of the job {feed.job!r}",
-                hint=f"Remove the job: tsuzuki job rm {feed.job}",
+                f"{name!r} is the only feed of job {feed.job!r}",
+                hint=f"Delete the job instead: tsuzuki job rm {feed.job}",
                 code="feed_last",
             )
         if view.source is JobSource.DATABASE:

@@ -293,7 +293,7 @@ def feed_in(feeds: Mapping[int, FeedView], item: StoredItem) -> FeedView:
 def _refuse_unless_held(connection: Connection, item: StoredItem) -> None:
     if item.waiting is not WaitingState.APPROVAL:
         raise Conflict(
-            f"item {item.id} does not wait for approval: it is {item.waiting or 'processed'}",
+            f"item {item.id} is not waiting for approval: it is {item.waiting or 'processed'}",
             hint="See: tsuzuki feeds items --waiting approval",
             code="not_held",
         )
@@ -304,8 +304,9 @@ def _refuse_unless_held(connection: Connection, item: StoredItem) -> None:
 
 def _unsettled(item: StoredItem) -> Conflict:
     return Conflict(
-        f"it is not known whether the post of item {item.id} arrived",
-        hint=f"Look at the receiver, then: tsuzuki feeds approve {item.id} --was-sent, or --send-again.",
+        f"it is unknown whether the post of item {item.id} arrived",
+        hint=f"Check the receiver, then use: tsuzuki feeds approve {item.id} --was-sent, or "
+        "--send-again.",
         code="post_unsettled",
     )
 
@@ -317,7 +318,7 @@ def _post_to_decide(connection: Connection, item: StoredItem, *, was_sent: bool)
     post = posts.latest_of_item(connection, item.id)
     if post is None or post.state not in allowed:
         raise Conflict(
-            f"item {item.id} has no post to decide about",
+            f"item {item.id} has no post to resolve",
             hint=f"See: tsuzuki feeds explain {item.id}",
             code="post_settled",
         )
@@ -338,8 +339,8 @@ def _let_go_out(connection: Connection, item: StoredItem, now: datetime) -> None
 
 def _changed_meanwhile(item: StoredItem) -> Conflict:
     return Conflict(
-        f"item {item.id} has changed meanwhile",
-        hint=f"Look again: tsuzuki feeds explain {item.id}",
+        f"item {item.id} has changed in the meantime",
+        hint=f"Check it again with: tsuzuki feeds explain {item.id}",
         code="item_changed",
     )
 
@@ -363,8 +364,8 @@ def _refuse_unless_requeuable(view: ItemView) -> None:
     if view.next_look_at is not None and not was_posted:
         raise _unsettled(item)
     raise Conflict(
-        f"item {item.id} was posted" if was_posted else f"item {item.id} waits already",
-        hint="What was posted is never posted again."
+        f"item {item.id} was posted" if was_posted else f"item {item.id} is already waiting",
+        hint="Posted items are never posted again."
         if was_posted
         else f"See: tsuzuki feeds explain {item.id}",
         code="item_posted" if was_posted else "item_waits",

@@ -50,11 +50,12 @@ class PostPreview:
         """For a reader."""
         if prompts:
             for step, words in self.prompts.items():
-                yield f"--- {step}: what the model is told"
+                yield f"--- {step}: the prompt for the model"
                 yield words
-            yield "--- the article, as it is handed over"
+            yield "--- the article as the model receives it"
             yield (
-                self.message or "(its page is not stored: it is read again when the item is drawn)"
+                self.message
+                or "(page not stored: it will be downloaded when the item is processed)"
             )
         yield f"--- verdict: {self.verdict or 'not screened yet'}"
         if self.why:

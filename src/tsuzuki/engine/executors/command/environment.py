@@ -112,10 +112,10 @@ def _is_secret(name: str) -> bool:
 def checked_variables(environment: Mapping[str, str]) -> dict[str, str]:
     for name in environment:
         if not name or "=" in name:
-            raise UsageError(f"{name!r} cannot be the name of an environment variable")
+            raise UsageError(f"invalid environment variable name {name!r}")
     return {
         portable(name, "the name of an environment variable"): portable(
-            value, f"the environment variable {name}"
+            value, f"environment variable {name}"
         )
         for name, value in environment.items()
     }
@@ -127,7 +127,7 @@ def portable(text: object, what: str) -> str:
     if not isinstance(text, str):
         raise UsageError(f"{what} must be text")
     if "\0" in text:
-        raise UsageError(f"{what} contains a NUL character, which no process can take")
+        raise UsageError(f"{what} contains a NUL character, which cannot be passed to a process")
     if text.isascii():
         return text  # every encoding that a process can have is the same there
     try:

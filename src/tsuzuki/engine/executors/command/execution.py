@@ -28,14 +28,14 @@ OUTPUT_SECONDS_MAX = 1.0
 Facts = Mapping[str, Any]
 
 _FOLDER_ERRORS = {
-    errno.ENOENT: "its working directory {0!r} does not exist",
-    errno.ENOTDIR: "its working directory {0!r} is not a directory",
+    errno.ENOENT: "working directory {0!r} does not exist",
+    errno.ENOTDIR: "working directory {0!r} is not a directory",
 }
 _PROGRAM_ERRORS = {
-    errno.ENOENT: "the program {0!r}, or the one that its #! line names, was not found",
-    errno.EACCES: "{0!r} is not an executable file (chmod +x makes it one)",
-    errno.ENOEXEC: "{0!r} is not a program: its format is unknown and it has no #! line",
-    errno.E2BIG: "the arguments and the environment for {0!r} are longer than the system allows",
+    errno.ENOENT: "program {0!r}, or the interpreter in its #! line, was not found",
+    errno.EACCES: "{0!r} is not executable (use chmod +x)",
+    errno.ENOEXEC: "{0!r} is not a program: unknown format and no #! line",
+    errno.E2BIG: "arguments and environment of {0!r} exceed the system's limit",
 }
 _NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC)
 
@@ -154,7 +154,7 @@ def outcome_of(
     if facts["stopped"] and cause is not None:
         return Stopped(cause=cause)
     if "code" not in facts:
-        return _failed("the supervisor of the command was killed, and the command with it")
+        return _failed("the command's supervisor was killed, and the command with it")
     if facts["code"] == 0:
         return Succeeded(result={"exit_code": 0})
     cause_line = mask_secrets(error_line(stderr_tail))[:ERROR_CHARACTERS_MAX]
@@ -184,7 +184,7 @@ def _start_reason(facts: Facts) -> Reason:
 def _start_error(facts: Facts, spec: CommandSpec) -> str:
     number = facts["refused"]
     if facts.get("at_folder"):
-        sentence = _FOLDER_ERRORS.get(number, "its working directory {0!r} cannot be entered: {1}")
+        sentence = _FOLDER_ERRORS.get(number, "cannot enter the working directory {0!r}: {1}")
         return sentence.format(spec.cwd, os.strerror(number))
-    sentence = _PROGRAM_ERRORS.get(number, "the program {0!r} could not be started: {1}")
+    sentence = _PROGRAM_ERRORS.get(number, "cannot start the program {0!r}: {1}")
     return sentence.format(spec.argv[0], os.strerror(number))

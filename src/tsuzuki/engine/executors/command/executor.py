@@ -36,7 +36,7 @@ def require_linux() -> None:
     except (AttributeError, OSError) as problem:
         if isinstance(problem, AttributeError) or problem.errno == errno.ENOSYS:
             raise ConfigurationError(
-                "jobs cannot be executed on this system: that needs Linux 5.3 or newer",
+                "executing jobs requires Linux 5.3 or newer",
                 hint="Use a Linux machine, a Linux container, or WSL.",
                 code="system_unfit",
             ) from problem
@@ -95,7 +95,7 @@ class CommandExecutor:
         except TsuzukiError as problem:
             return self._refuse(task, on_outcome, failure_of(problem))
         except OSError as problem:
-            sentence = f"the command could not be started: {problem.strerror}"
+            sentence = f"cannot start the command: {problem.strerror}"
             failed = Failed(reason=Reason.HANDLER_FAILED, error=sentence)
             return self._refuse(task, on_outcome, failed)
         execution = CommandExecution(

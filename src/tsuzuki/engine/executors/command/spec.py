@@ -69,7 +69,7 @@ def command_spec_for(
 
 def _argv(argv: object) -> list[str]:
     if not isinstance(argv, list) or not argv or not argv[0]:
-        raise UsageError("the job's command must be a list of words that starts with a program")
+        raise UsageError("the job's command must be a list of words, beginning with a program")
     return [portable(word, f"word {number} of the command") for number, word in enumerate(argv, 1)]
 
 
@@ -78,7 +78,7 @@ def _environment(options: Mapping[str, Any]) -> Mapping[str, str]:
     if not isinstance(environment, Mapping):
         raise UsageError("the job's `environment` must be a mapping of names to text")
     for name, text in environment.items():
-        portable(text, f"the environment variable {name}")
+        portable(text, f"environment variable {name}")
     return environment
 
 

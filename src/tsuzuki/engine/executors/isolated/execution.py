@@ -74,7 +74,7 @@ class IsolatedExecution:
             self._finish(Failed(reason=Reason.HANDLER_FAILED, error=problem.message))
             return
         except OSError as problem:
-            error = f"a process for the function could not be started: {problem.strerror}"
+            error = f"cannot start a process for the function: {problem.strerror}"
             self._finish(Failed(reason=Reason.HANDLER_FAILED, error=error))
             return
         self._child = child
@@ -186,30 +186,31 @@ class IsolatedExecution:
 def crash_of(facts: dict[str, Any], cause: StopCause | None) -> Outcome:
     """The outcome of a run whose process has ended without one. `facts` are its supervisor's."""
     if facts.get("memory"):
-        error = (
-            f"its processes had {_mebibytes(facts['memory'])} of memory, more than `memory` allows"
-        )
+        error = f"the run used {_mebibytes(facts['memory'])} of memory, more than `memory` allows"
         return Failed(reason=Reason.MEMORY_LIMIT, error=error)
     if facts.get("is_late"):
         return Stopped(cause=cause or StopCause.NOT_CONFIRMED)
     if "refused" in facts:
-        error = "a process for the function could not be started"
+        error = "cannot start a process for the function"
         return Failed(reason=Reason.HANDLER_FAILED, error=error)
     if "code" not in facts:
-        error = "the supervisor of its process was killed, and the process with it"
+        error = "the supervisor of the function's process was killed, and the process with it"
         return Failed(reason=Reason.CRASHED, error=error)
     return Failed(reason=Reason.CRASHED, error=_end_of(facts["code"]))
 
 
 def _end_of(code: int) -> str:
     if code >= 0:
-        return f"its process ended by itself with exit code {code}"
+        return f"the function's process exited with code {code}"
     if -code == signal.SIGKILL:
-        return "its process was killed (SIGKILL): the system may have run out of memory"
+        return (
+            "the function's process was killed (SIGKILL), possibly because the system ran out "
+            "of memory"
+        )
     try:
-        return f"its process was ended by signal {signal.Signals(-code).name}"
+        return f"the function's process was ended by signal {signal.Signals(-code).name}"
     except ValueError:
-        return f"its process was ended by signal {-code}"
+        return f"the function's process was ended by signal {-code}"
 
 
 def _mebibytes(size: int) -> str:

@@ -121,7 +121,7 @@ class PythonExecution:
         """Look the function up, and call it or pass it to the loop; false if the run was abandoned before."""
         if self._is_other_program:
             program = self._task.spec.options.get("program")
-            error = f"{self._call.name!r} is a function of another program: {program}"
+            error = f"{self._call.name!r} belongs to another program: {program}"
             return self._end(Failed(reason=Reason.HANDLER_UNKNOWN, error=error))
         function = self._call.find()
         if isinstance(function, Failed):

@@ -85,10 +85,12 @@ class Function:
         known = self.required | self.optional
         missing, unexpected = self.required - arguments.keys(), arguments.keys() - known
         problems = [
-            *([f"is missing {_listed(missing)}"] if missing else []),
-            *([f"does not take {_listed(unexpected)}"] if unexpected else []),
+            *([f"requires {_listed(missing)}"] if missing else []),
+            *([f"does not accept {_listed(unexpected)}"] if unexpected else []),
         ]
-        return f"{self.name} {' and '.join(problems)}; it takes {_listed(known) or 'no arguments'}"
+        return (
+            f"{self.name} {' and '.join(problems)}; its arguments are: {_listed(known) or 'none'}"
+        )
 
 
 class Functions:
@@ -171,16 +173,16 @@ class Functions:
 def _imported(name: str) -> Any:
     module_name, _, path = name.partition(":")
     if not module_name or not path:
-        raise NotFound(f"{name!r} does not name a function: write package.module:function")
+        raise NotFound(f"{name!r} is not a function path; write package.module:function")
     try:
         module = importlib.import_module(module_name)
     except BaseException as problem:  # a module may raise anything, and even try to exit
-        message = f"{module_name!r} could not be imported: {type(problem).__name__}: {problem}"
+        message = f"cannot import {module_name!r}: {type(problem).__name__}: {problem}"
         raise NotFound(message) from problem
     try:
         return attrgetter(path)(module)
     except AttributeError:
-        raise NotFound(f"there is no {path!r} in the module {module_name!r}") from None
+        raise NotFound(f"there is no {path!r} in module {module_name!r}") from None
 
 
 def _function_of(call: Any) -> Any:
@@ -195,11 +197,14 @@ def _inspected(name: str, found: Any) -> Function:
     try:
         parameters = inspect.signature(call).parameters.values()
     except ValueError:
-        raise NotFound(f"{name!r} cannot be a handler: it has no readable signature") from None
+        raise NotFound(
+            f"{name!r} cannot be a handler because its signature is unreadable"
+        ) from None
     for parameter in parameters:
         if parameter.kind not in _FILLED_BY_NAME:
             raise NotFound(
-                f"{name!r} cannot be a handler: its parameter `{parameter}` cannot be filled by name"
+                f"{name!r} cannot be a handler because its parameter `{parameter}` cannot be "
+                "passed by name"
             )
     contexts = frozenset(p.name for p in parameters if _wants_context(p))
     arguments = [p for p in parameters if p.name not in contexts]

@@ -1,4 +1,4 @@
-"""Events: what was said to have happened, the runs that each one made, and emitting one."""
+"""Events: the events received, the runs each one started, and emitting an event."""
 
 import secrets
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""Failures by group: how often one cause struck, where and when; retried or acknowledged as one."""
+"""Failure groups: how often, where and when each cause occurred; retry or acknowledge a group."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar

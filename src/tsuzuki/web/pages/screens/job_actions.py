@@ -1,4 +1,4 @@
-"""What is done to a job: run it now with parameters, switch it on or off, delete it. Each is confirmed on a page."""
+"""Actions on a job: run it with parameters, enable, disable or delete it. Each is confirmed on a page."""
 
 import secrets
 from typing import Annotated

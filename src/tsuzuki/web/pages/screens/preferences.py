@@ -50,7 +50,7 @@ def preferences_page(context: Page) -> PreferencesView:
 @screen.form("/preferences", right=Right.ACCESS_OWN, page=preferences_page)
 def keep(context: Page, form: Annotated[PreferencesForm, Form()]) -> Response:
     if form.language and form.language not in LANGUAGES:
-        raise UsageError(f"there is no language {form.language!r}", code="language_unknown")
+        raise UsageError(f"unknown language {form.language!r}", code="language_unknown")
     if form.zone and form.zone not in zone_names():
         raise UsageError(f"there is no time zone {form.zone!r}", code="zone_unknown")
     response = context.redirect("/preferences", message("Preferences saved in this browser."))

@@ -1,4 +1,4 @@
-"""One run: what happened to it, why it is where it is, its progress, log, input and output; cancel and retry."""
+"""A run: its state and the reason for it, its progress, log, input, output and history; cancel and retry."""
 
 from typing import Annotated
 

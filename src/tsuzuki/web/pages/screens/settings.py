@@ -1,4 +1,4 @@
-"""Settings: what can be tuned while everything runs, with its meaning, its default, and who set it."""
+"""Settings: values that can be changed while everything is running, with meaning, default and last change."""
 
 from types import MappingProxyType
 from typing import Annotated
@@ -67,7 +67,7 @@ MEANINGS = MappingProxyType(
         ),
         "continuation_retry_interval_seconds": message("Interval between confirmation requests."),
         "max_orphans": message(
-            "How often a run may be orphaned or lose its worker before further retries count against its limit."
+            "Number of orphanings and lost workers of a run before further retries count against its limit."
         ),
         "misfire_grace_seconds": message(
             "Maximum delay at which a scheduled run still counts as on time."

@@ -1,4 +1,4 @@
-"""Tokens: the credentials of programs. The text of a token is shown once, on the page that answers its making."""
+"""Tokens of programs. The token itself is shown once, on the page that confirms its creation."""
 
 from typing import Annotated
 

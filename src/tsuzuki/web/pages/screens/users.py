@@ -1,4 +1,4 @@
-"""Users: the people who sign in. Add them, set what they may do, let them in no more."""
+"""People who sign in: add them, set their roles, disable them."""
 
 from typing import Annotated
 

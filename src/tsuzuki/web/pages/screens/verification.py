@@ -1,4 +1,4 @@
-"""Verification: the newest result in full, earlier runs, and a button that starts one."""
+"""Verification: the newest result in full, earlier results, and a button to start a run."""
 
 import secrets
 from typing import Annotated, ClassVar

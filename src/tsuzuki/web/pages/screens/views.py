@@ -109,5 +109,5 @@ def delete(context: Page, form: Annotated[DeleteViewForm, Form()]) -> Response:
 def _local(address: str) -> str:
     found = local_path(address)
     if found is None:
-        raise UsageError("a view is an address of this server", code="view_address")
+        raise UsageError("a view must be an address on this server", code="view_address")
     return found

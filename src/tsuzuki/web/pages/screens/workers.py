@@ -1,5 +1,4 @@
-"""Leader and workers: the lease with past terms, what each worker holds and when it was heard; drain, detach, step
-down."""
+"""Leader and workers: the lease and past terms, each worker's load and last heartbeat; drain, detach, step down."""
 
 from typing import Annotated, Any, ClassVar
 

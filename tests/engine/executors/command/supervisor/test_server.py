@@ -132,7 +132,7 @@ def test_a_command_dies_with_its_supervisor_and_the_run_says_so(executions: Exec
         supervisor.kill()
         outcome = executions.outcome()
         assert isinstance(outcome, Failed)
-        assert outcome.error == "the supervisor of the command was killed, and the command with it"
+        assert outcome.error == "the command's supervisor was killed, and the command with it"
         assert all(process.has_ended() for process in tree)
 
 

@@ -110,7 +110,7 @@ class ChildRunIO:
     def _require_main_process(self) -> None:
         if os.getpid() != self._pid:
             raise UsageError(
-                "run.transaction() was called in a process that the function has forked",
+                "run.transaction() was called in a forked child of the function's process",
                 hint="Write in the function's own process.",
                 code="transaction_in_fork",
             )
