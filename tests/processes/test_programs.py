@@ -12,7 +12,8 @@ import pytest
 from processes.test_dying import add_command
 from support.daemons import TIMEOUT_SECONDS, Daemons, eventually
 from support.history_checker import check_history
-from tsuzuki.model.states import RunState
+from tsuzuki import Tsuzuki
+from tsuzuki.model.states import Reason, RunState
 from tsuzuki.services.explain import Cause
 from tsuzuki.services.runs import Request, Runs
 from tsuzuki.store.sql.database import Database
@@ -28,6 +29,27 @@ app = Tsuzuki(os.environ["TSUZUKI_DATABASE_URL"])
 @app.job(max_retries=3)
 def summarise() -> str:
     return "by the shop"
+"""
+
+LASTING_JOBS = """
+import os
+from pathlib import Path
+from tsuzuki import RunContext, Tsuzuki
+
+app = Tsuzuki(os.environ["TSUZUKI_DATABASE_URL"])
+
+@app.job
+def lasting(run: RunContext) -> int:
+    if run.attempt == 1:
+        Path(__file__).with_name("started").touch()
+        run.wait(600)
+    return run.attempt
+
+if __name__ == "__main__":
+    import threading
+    from lasting_jobs import app
+    with app.running(lead=False):
+        threading.Event().wait(600)
 """
 
 SUBMIT = """
@@ -121,4 +143,33 @@ def test_a_program_executes_no_function_of_another_that_has_the_same_name(
         lambda: (run := runs.get(waiting).run).state.is_final and run, what="the first one's run"
     )
     assert (done.state, done.result) == (RunState.SUCCEEDED, "by the first, edited")
+    check_history(quick_database)
+
+
+def test_a_handle_follows_the_work_of_a_worker_that_was_killed(
+    quick_database: Database, database_url: str, tmp_path: Path
+) -> None:
+    script = written(tmp_path / "lasting" / "lasting_jobs.py", LASTING_JOBS)
+
+    def worker() -> subprocess.Popen[bytes]:
+        environ = {**os.environ, "TSUZUKI_DATABASE_URL": database_url}
+        return subprocess.Popen([sys.executable, str(script)], env=environ, cwd=script.parent)
+
+    with Tsuzuki(database_url, environ={}) as app:
+        app.define("lasting", python="lasting_jobs:lasting", concurrency_policy="allow")
+        with app.running(work=False):
+            first = worker()
+            handle = app.submit("lasting")
+            eventually(script.with_name("started").exists, what="the first attempt")
+            first.kill()
+            first.wait()
+            second = worker()
+            try:
+                assert handle.result(timeout_seconds=TIMEOUT_SECONDS) == 2
+            finally:
+                second.kill()
+                second.wait()
+        lost, done = handle.attempts()
+    assert lost.state is RunState.FAILED
+    assert (lost.id, lost.reason, done.retry_of) == (handle.id, Reason.WORKER_LOST, lost.id)
     check_history(quick_database)
