@@ -104,6 +104,27 @@ def test_a_group_of_failures_is_acknowledged_in_a_dialog(person: Visitor, site: 
     expect(page.locator(f"#group-{group.id}")).to_contain_text("Acknowledged")
 
 
+def test_a_failure_whose_retry_succeeded_is_shown_with_it_and_needs_no_attention(
+    person: Visitor, site: Served
+) -> None:
+    command = ["sh", "-c", "test -e tried || { touch tried; echo 'no route' >&2; exit 1; }"]
+    body = {"command": command, "max_retries": 1, "backoff": {"initial": "1s"}}
+    site.application.jobs.create("flaky", body)
+    first = site.application.runs.submit(Request(job="flaky")).run_id
+    site.application.runs.wait(first, timeout_seconds=120)
+    retry = site.application.runs.get(first).retried_as
+    assert retry is not None
+    site.application.runs.wait(retry, timeout_seconds=120)
+    page = person.open("/")
+    shown = page.locator("#troubled li", has_text="flaky")
+    expect(shown).to_contain_text("no route")
+    expect(shown.get_by_role("link", name=f"Run {first}", exact=True)).to_be_visible()
+    expect(shown.get_by_role("link", name=f"Run {retry}", exact=True)).to_be_visible()
+    expect(page.locator("#attention")).not_to_contain_text("flaky")
+    group = person.open("/failures").locator("#failures tbody tr", has_text="flaky")
+    expect(group).to_contain_text("Recovered")
+
+
 def test_hostile_text_of_an_event_does_no_harm(person: Visitor) -> None:
     for path in ("/events", "/events/1"):
         page = person.open(path)

@@ -147,6 +147,31 @@ def test_a_demo_shows_a_post_that_waits_for_approval(shown: str) -> None:
     )
 
 
+def test_the_first_page_of_a_demo_names_all_of_that(shown: str) -> None:
+    def overview() -> Any:
+        return of(shown, "/overview.json")
+
+    def troubles() -> dict[str, Any]:
+        return {one["run"]["job_name"]: one for one in overview()["troubled"]}
+
+    def links() -> set[str]:
+        return {card["path"].partition("?")[0] for card in overview()["cards"]}
+
+    shown_soon(
+        lambda: (
+            (troubles().get("nightly-report", {}).get("retry") or {}).get("state") == "SUCCEEDED"
+        ),
+        "a failure with its retry",
+    )
+    shown_soon(lambda: "make-thumbnails" in troubles(), "a skip")
+    skipped = troubles()["make-thumbnails"]["run"]
+    assert (skipped["outcome"], skipped["blocked_by"]) == (
+        "skipped",
+        overview()["running"][0]["id"],
+    )
+    shown_soon(lambda: {"/books", "/feeds/items/approve"} <= links(), "what waits in collections")
+
+
 @pytest.mark.timeout(300)
 def test_a_demo_leaves_nothing_behind_and_goes_on(tmp_path: Path) -> None:
     with demo(tmp_path) as (process, told):

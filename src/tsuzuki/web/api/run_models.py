@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from tsuzuki.model.run import Run
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Actor, ContinuationState, Outcome, Reason, RunState, Trigger
 from tsuzuki.services.explain import StatusReason
 from tsuzuki.services.runs import RunView
@@ -109,6 +110,14 @@ def run_out(context: Context, run: Run) -> RunOut:
 def listed_out(context: Context, run: Run, reason: StatusReason | None) -> ListedRun:
     waits_for = None if reason is None else reason_out(context, reason)
     return ListedRun(**_values(context, run), waits_for=waits_for)
+
+
+def listed_runs(context: Context, wanted: RunFilter) -> list[ListedRun]:
+    """Runs as far as they are found in bounded time, newest first; why they wait, too."""
+    runs = context.application.runs
+    found = runs.search(wanted).runs
+    reasons = runs.waiting_reasons(found)
+    return [listed_out(context, run, reasons.get(run.id)) for run in found]
 
 
 def detail_out(context: Context, view: RunView) -> RunDetail:

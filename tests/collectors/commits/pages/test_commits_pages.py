@@ -167,7 +167,7 @@ def test_a_branch_is_followed_and_no_longer_without_javascript(
         page.get_by_role("button", name="Follow").click()
         expect(page.locator("#flash")).to_contain_text("Now following")
         row = page.locator("#targets tbody tr", has_text=BRANCH)
-        row.get_by_role("link", name="Stop following").click()
+        row.get_by_role("link", name="Unfollow").click()
         expect(page.locator("main")).to_contain_text(BRANCH)
         page.get_by_role("button", name="Stop following").click()
         expect(page.locator("#flash")).to_contain_text("No longer following")

@@ -67,6 +67,7 @@ class MonthlyView(Model):
     author_count: int
     total: dict[str, int]
     months_before: int
+    teams: list[str]
     left_out: LeftOutOut | None
     filters: dict[str, Any]
     csv_path: str
@@ -111,12 +112,21 @@ def _view(
         author_count=len(authors),
         total=dict(total or {}),
         months_before=chart.months_before if chart else 0,
+        teams=team_names(context),
         left_out=LeftOutOut.model_validate(vars(chart.left_out)) if chart else None,
         filters=query.model_dump(mode="json", exclude_defaults=True),
         csv_path="/api/v1/commits/chart/csv?" + "&".join(filter(None, (kept, chart_text))),
         export_path="/api/v1/commits/export" + (f"?{kept}" if kept else ""),
         problem=problem,
     )
+
+
+def team_names(context: PageContext) -> list[str]:
+    """None if there is a mistake in the file of people: what it says is told where it is read."""
+    try:
+        return commits_service(context).reports.team_names()
+    except TsuzukiError:
+        return []
 
 
 def _months(chart: Chart) -> list[MonthOut]:

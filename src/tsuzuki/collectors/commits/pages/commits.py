@@ -15,6 +15,7 @@ from tsuzuki.collectors.commits.api.commits import (
     commits_service,
     target_out,
 )
+from tsuzuki.collectors.commits.pages.chart import team_names
 from tsuzuki.collectors.commits.service.collections import Summary
 from tsuzuki.collectors.commits.service.commits import TargetView
 from tsuzuki.model.access import Right
@@ -53,6 +54,7 @@ class CommitsView(Model):
     count: Count | None
     running: CollectionRow | None
     last: CollectionRow | None
+    teams: list[str]
 
 
 def find_targets(context: PageContext, query: TargetsQuery) -> ListPage[TargetRow]:
@@ -81,6 +83,7 @@ def commits_page(context: Page, query: Annotated[TargetsQuery, Query()]) -> Comm
         count=page.count,
         running=next((one for one in newest if one.completed_at_utc is None), None),
         last=next((one for one in newest if one.completed_at_utc is not None), None),
+        teams=team_names(context),
     )
 
 

@@ -123,6 +123,10 @@ class Reports:
             lock_project(connection, project_id)
             rollup.rebuild(connection, project_id)
 
+    def team_names(self) -> list[str]:
+        """Of the file of people."""
+        return list(self._directory().teams)
+
     def _directory(self) -> Directory:
         section = self._context.section(CommitsSection, only=("people",))
         if section.people is None:

@@ -6,6 +6,7 @@ from tsuzuki.model.access import Right
 from tsuzuki.web.pages.extension import Pages
 from tsuzuki.web.pages.language import message
 from tsuzuki.web.pages.navigation import MenuEntry
+from tsuzuki.web.pages.overview_card import OverviewCards
 
 PAGES = Pages(
     folder=Path(__file__).parents[1],
@@ -26,5 +27,8 @@ PAGES = Pages(
         "feeds.post.decide": message("Post resolved"),
     },
     run_effects="tsuzuki.collectors.feeds.pages.run_effects:run_effects",
+    overview=OverviewCards(
+        right=Right.COLLECTORS_READ, make="tsuzuki.collectors.feeds.pages.overview:cards"
+    ),
     numbered="tsuzuki.collectors.feeds.pages.items:numbered",
 )

@@ -30,7 +30,9 @@ from tsuzuki.web.security.bodies import INTEGER_MAX
 screen = Screen()
 
 OPEN = Word(message("Open"), "failed", "bad")
+RECOVERED = Word(message("Recovered"), "succeeded", "good")
 ACKNOWLEDGED = Word(message("Acknowledged"), "succeeded", "quiet")
+UNRESOLVED_MAX = 1_000
 FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -45,10 +47,14 @@ class FailuresQuery(PageRequest):
 
 
 class FailuresView(Model):
+    """`recovered` are groups of which each failure was acknowledged or has a retry that succeeded."""
+
     open: ClassVar = OPEN
+    with_retry: ClassVar = RECOVERED
     acknowledged: ClassVar = ACKNOWLEDGED
 
     groups: list[FailureGroupOut]
+    recovered: list[str]
     since: Moment | None
     next_cursor: str | None
     filters: dict[str, Any]
@@ -70,8 +76,14 @@ def failures_page(context: Page, query: Annotated[FailuresQuery, Query()]) -> Fa
     page = context.page(
         query, find=find, position=group_position, item=lambda group: group_out(context, group)
     )
+    unresolved = failures.find(since=since or FIRST_DAY, limit=UNRESOLVED_MAX, unresolved=True)
+    open_ids = {group.id for group in unresolved}
     return FailuresView(
-        groups=page.items, since=since, next_cursor=page.next_cursor, filters=page.filters
+        groups=page.items,
+        recovered=[group.id for group in page.items if group.is_open and group.id not in open_ids],
+        since=since,
+        next_cursor=page.next_cursor,
+        filters=page.filters,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import Conflict
 from tsuzuki.model.job import JobSource
+from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Outcome
 from tsuzuki.services.audit import AuditEntry
 from tsuzuki.services.jobs import JobView, definition_text
@@ -13,6 +14,7 @@ from tsuzuki.services.statistics import DayOfRuns, Outcomes
 from tsuzuki.web.answers import Model, Moment
 from tsuzuki.web.api.explanations import JobExplanation
 from tsuzuki.web.api.jobs import JobName, JobOut, explain_job, job_out
+from tsuzuki.web.api.run_models import ListedRun, listed_runs
 from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.job_views import JobPastOut, past_out
 from tsuzuki.web.pages.route import Screen
@@ -20,6 +22,7 @@ from tsuzuki.web.pages.route import Screen
 screen = Screen()
 
 RUNS_DRAWN = 60
+RUNS_LISTED = 12
 WEEKS_SHOWN = 26
 NEXT_SHOWN = 5
 CHANGES_SHOWN = 10
@@ -68,6 +71,7 @@ class JobPageView(Model):
     place: str | None
     next_times: list[Moment]
     past: JobPastOut | None
+    recent: list[ListedRun]
     durations: DurationsOut | None
     days: list[DayOut]
     explanation: JobExplanation
@@ -90,6 +94,7 @@ def job_page(context: Page, name: JobName) -> JobPageView:
         place=str(place) if place else None,
         next_times=_next_times(context, view),
         past=past,
+        recent=_recent(context, view) if may(Right.RUNS_READ) else [],
         durations=_durations(past) if past else None,
         days=_days(context, view),
         explanation=explain_job(context, name),
@@ -108,6 +113,12 @@ def _past(context: PageContext, view: JobView) -> JobPastOut | None:
     past = context.application.job_history.of_jobs([view.job], limit=RUNS_DRAWN)[job_id]
     outcomes = context.application.statistics.of_jobs([job_id], hours=HOURS_COUNTED)
     return past_out(past, outcomes.get(job_id, Outcomes()))
+
+
+def _recent(context: PageContext, view: JobView) -> list[ListedRun]:
+    if view.job is None:
+        return []
+    return listed_runs(context, RunFilter(job_name=view.name, limit=RUNS_LISTED))
 
 
 def _next_times(context: PageContext, view: JobView) -> list[Moment]:

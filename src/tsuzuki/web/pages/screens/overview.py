@@ -8,12 +8,12 @@ from typing import ClassVar
 from tsuzuki.model.access import Right
 from tsuzuki.model.errors import TsuzukiError
 from tsuzuki.model.run_filter import RunFilter
-from tsuzuki.model.states import Outcome, RunState
+from tsuzuki.model.states import Outcome, Reason, RunState
 from tsuzuki.services.explain import Cause
 from tsuzuki.services.workers import EngineStatus
 from tsuzuki.web.answers import Model, Moment, SentenceText
 from tsuzuki.web.api.failures import FailureGroupOut, group_out
-from tsuzuki.web.api.run_models import RunOut, run_out
+from tsuzuki.web.api.run_models import ListedRun, RunOut, listed_runs, run_out
 from tsuzuki.web.pages.context import Page, PageContext
 from tsuzuki.web.pages.extension import collector_pages
 from tsuzuki.web.pages.language import message
@@ -28,6 +28,9 @@ RUNNING_SHOWN = 10
 UPCOMING_SHOWN = 10
 GROUPS_SHOWN = 5
 GROUPS_COUNTED = 100
+TROUBLED_SHOWN = 5
+TROUBLED_READ = 100
+UNSUCCESSFUL = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.SKIPPED})
 HANDLERS_SHOWN = 5
 LATE_AFTER = timedelta(seconds=60)
 """Due work that waits longer is told; a moment of waiting is usual."""
@@ -113,6 +116,15 @@ class UpcomingOut(Model):
     cause: Cause | None
 
 
+class TroubledJob(Model):
+    """The newest failed or skipped `run` of a job, and its last retry. `runs` counts those of the job among the newest
+    of all jobs."""
+
+    run: ListedRun
+    retry: RunOut | None
+    runs: int
+
+
 class OverviewView(Model):
     """`errors`: of the last run of each failure group.
     `is_new`: there is neither a run nor anything due, and the page teaches the next commands."""
@@ -124,6 +136,7 @@ class OverviewView(Model):
     failures: list[FailureGroupOut]
     errors: dict[int, str]
     failing: int
+    troubled: list[TroubledJob]
     engine: EngineLine
     running: list[RunOut]
     running_count: Count
@@ -162,6 +175,7 @@ def overview_page(context: Page) -> OverviewView:
         failures=[group_out(context, group) for group in shown],
         errors=context.mask(application.runs.errors([one.last_run_id for one in shown])),
         failing=len(failures),
+        troubled=_troubled(context, {name for group in failures for name in group.job_names}),
         engine=_engine(context, status, oldest),
         running=[run_out(context, run) for run in running],
         running_count=_count(context, HELD),
@@ -172,6 +186,30 @@ def overview_page(context: Page) -> OverviewView:
         cards=cards,
         is_new=not upcoming and not running and not _has_runs(context),
     )
+
+
+def _troubled(context: PageContext, failing: set[str]) -> list[TroubledJob]:
+    """Jobs with runs that failed or were skipped in the last day; without those whose failures need attention, and
+    without runs that a shutdown ended."""
+    since = context.viewer.now - timedelta(days=1)
+    wanted = RunFilter(outcomes=UNSUCCESSFUL, finished_from=since, limit=TROUBLED_READ)
+    by_job: dict[str, list[ListedRun]] = {}
+    for run in listed_runs(context, wanted):
+        if run.reason is not Reason.WORKER_SHUTDOWN:
+            by_job.setdefault(run.job_name, []).append(run)
+    shown = [found for name, found in by_job.items() if name not in failing][:TROUBLED_SHOWN]
+    return [
+        TroubledJob(run=found[0], retry=_last_retry(context, found[0].id), runs=len(found))
+        for found in shown
+    ]
+
+
+def _last_retry(context: PageContext, run_id: int) -> RunOut | None:
+    runs = context.application.runs
+    view = runs.get(run_id)
+    while view.retried_as is not None:
+        view = runs.get(view.retried_as)
+    return None if view.run.id == run_id else run_out(context, view.run)
 
 
 def _has_runs(context: PageContext) -> bool:
