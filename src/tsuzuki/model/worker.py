@@ -33,7 +33,8 @@ class DetachReason(StrEnum):
     """Why a worker is detached, and so whether it may come back."""
 
     SILENT = "silent"
-    """It missed heartbeats. If it sends one in time, the leader re-attaches it."""
+    """It missed heartbeats, or its process is recorded as dead. Unless it is, the leader re-attaches it if it sends a
+    heartbeat in time."""
 
     OPERATOR = "operator"
     """Detached by an operator. It is not re-attached."""
