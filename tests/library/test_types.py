@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("typed_program.py")
-CHECKED = [ROOT / "examples" / "library.py", PROGRAM]
+CHECKED = [ROOT / "examples" / "library.py", ROOT / "examples" / "crontab" / "reports.py", PROGRAM]
 
 pytestmark = pytest.mark.slow
 
