@@ -20,6 +20,11 @@ class EventLoopThread:
         self._posted: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         self._closing = False
 
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """None until it is first used."""
+        return self._loop
+
     def post(self, call: Callable[..., object], *args: Any) -> None:
         """Call `call(*args)` on the loop soon, after everything posted before. Thread-safe; after `close` it
         does nothing."""

@@ -106,6 +106,11 @@ class FunctionCall:
         set_current_run(self._context())
         return function.call(**keywords)
 
+    @property
+    def running_loop(self) -> asyncio.AbstractEventLoop | None:
+        """The loop that is for this call alone, while it runs."""
+        return self.own_loop.loop if self.own_loop is not None else None
+
     def _keywords(self, function: Function) -> dict[str, Any] | Failed:
         try:
             return function.keywords(self._task.run.arguments, self._context)

@@ -5,11 +5,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Any
 
 from tsuzuki.engine.executors.event_loop_thread import EventLoopThread
 from tsuzuki.engine.executors.python.call import FunctionCall
 from tsuzuki.engine.executors.python.functions import Function, Functions
+from tsuzuki.engine.executors.python.loop_watch import LoopWatch
+from tsuzuki.engine.executors.python.stacks import stack_of, stack_of_task
 from tsuzuki.engine.executors.python.thread_pool import HandlerThreadPool
+from tsuzuki.engine.log import log
 from tsuzuki.engine.outcome import Failed, Outcome, StopCause, Stopped
 from tsuzuki.engine.run_context import StopSignal
 from tsuzuki.engine.task import OnOutcome, RunIO, Task
@@ -21,7 +25,8 @@ from tsuzuki.model.states import Reason
 @dataclass(frozen=True, kw_only=True)
 class PythonRuntime:
     """Where functions are called; `loop` is shared by async ones that take no context. `timer` runs no handlers, so
-    that none can block it; `live` are the executions that have not ended."""
+    that none can block it; `live` are the executions that have not ended, and `loop_watch` looks whether one of them
+    blocks the loop."""
 
     functions: Functions
     threads: HandlerThreadPool
@@ -31,6 +36,24 @@ class PythonRuntime:
     clock: Clock
     program: str | None = None
     live: "set[PythonExecution]" = field(default_factory=set)
+    loop_watch: LoopWatch = field(init=False)
+
+    def __post_init__(self) -> None:
+        watch = LoopWatch(
+            watched=self.loop,
+            timer=self.timer,
+            clock=self.clock,
+            is_needed=lambda: any(one.is_on_loop for one in [*self.live]),
+            on_blocked=self._on_blocked,
+        )
+        object.__setattr__(self, "loop_watch", watch)
+
+    def _on_blocked(self, task: "asyncio.Task[Any]", stack: str) -> None:
+        by_name = {one.name: one for one in [*self.live]}
+        blocking = by_name.get(task.get_name())
+        log.warning("an async function blocks the event loop", task=task.get_name(), stack=stack)
+        if blocking is not None:
+            blocking.tell_blocked(stack)
 
 
 class _Phase(Enum):
@@ -49,16 +72,19 @@ class PythonExecution:
         "_lock",
         "_on_outcome",
         "_phase",
+        "_run_io",
         "_running",
         "_runtime",
         "_stop_signal",
         "_task",
+        "_thread_id",
     )
 
     def __init__(
         self, task: Task, run_io: RunIO, runtime: PythonRuntime, on_outcome: OnOutcome
     ) -> None:
         self._task = task
+        self._run_io = run_io
         self._runtime = runtime
         self._on_outcome = on_outcome
         self._stop_signal = StopSignal()
@@ -66,6 +92,7 @@ class PythonExecution:
         self._phase = _Phase.WAITING
         self._cause: StopCause | None = None
         self._running: asyncio.Task[None] | None = None
+        self._thread_id: int | None = None
         self._call = FunctionCall(
             task,
             run_io=run_io,
@@ -73,6 +100,32 @@ class PythonExecution:
             clock=runtime.clock,
             stop_signal=self._stop_signal,
         )
+
+    @property
+    def name(self) -> str:
+        """Of the thread or task that executes it."""
+        return f"run-{self._task.run.id} {self._task.job_name}"
+
+    @property
+    def is_on_loop(self) -> bool:
+        return self._phase is _Phase.ON_LOOP
+
+    def dump_stack(self, tell: Callable[[str], None]) -> None:
+        """Tell where the function is now; nothing if it is not being executed."""
+        running = self._running
+        if self._phase is _Phase.IN_THREAD:
+            tell(stack_of(self._thread_id, self._call.running_loop))
+        elif self._phase is _Phase.ON_LOOP and running is not None:
+            tell(stack_of_task(running))
+
+    def tell_blocked(self, stack: str) -> None:
+        """It blocks the event loop: say so in the run's log."""
+        lines = [
+            "this function blocks the event loop that it shares with others for more than a second, at:",
+            *stack.splitlines(),
+        ]
+        for line in lines:
+            self._stop_signal.unless_fenced(self._run_io.log, self._task, "stderr", line)
 
     def start(self) -> None:
         """Start the call: on the shared loop if the function is known to be for it, else in a thread, which first
@@ -112,7 +165,8 @@ class PythonExecution:
         if not self._move(_Phase.IN_THREAD):
             return
         thread = threading.current_thread()
-        idle_name, thread.name = thread.name, f"run-{self._task.run.id} {self._task.job_name}"
+        self._thread_id = thread.ident
+        idle_name, thread.name = thread.name, self.name
         if not self._perform():
             self._runtime.threads.reclaim()
         thread.name = idle_name
@@ -141,10 +195,13 @@ class PythonExecution:
         if self._cause is not None:  # asked to stop while the function was looked up
             self._abandon(self._cause)
             return
-        self._running = asyncio.get_running_loop().create_task(self._await(function))
+        coroutine = self._await(function)
+        self._running = asyncio.get_running_loop().create_task(coroutine, name=self.name)
         # ON_LOOP only now, so that `stop` cancels the task after its first step: a task that is cancelled
         # before that never runs, and so would deliver no outcome.
-        if not self._move(_Phase.ON_LOOP):
+        if self._move(_Phase.ON_LOOP):
+            self._runtime.loop_watch.begin()
+        else:
             self._running.cancel()
 
     async def _await(self, function: Function) -> None:

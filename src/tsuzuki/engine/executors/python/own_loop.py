@@ -24,6 +24,11 @@ class OwnLoop(Generic[Result]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Result] | None = None
 
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """None before it runs, and after."""
+        return self._loop
+
     def run(self, main: Coroutine[Any, Any, Result]) -> Result | None:
         """The result of `main`; None if it was cancelled before its first step. Tasks that it leaves behind are
         cancelled."""
