@@ -868,6 +868,16 @@ EXECUTE FUNCTION tsuzuki_leadership_released();
 ALTER TABLE tsuzuki_workers ADD COLUMN process_name TEXT;
 ALTER TABLE tsuzuki_workers ADD COLUMN died_at TIMESTAMP WITH TIME ZONE;
 
+-- A request for the live stack of a run, and its worker's answer. Deleted a minute later, with another request.
+CREATE TABLE tsuzuki_run_stacks (
+    run_id BIGINT NOT NULL,
+    requested_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    stack TEXT,
+    dumped_at TIMESTAMP WITH TIME ZONE,
+    CONSTRAINT tsuzuki_pk_run_stacks PRIMARY KEY (run_id),
+    CONSTRAINT tsuzuki_ck_run_stacks_dumped CHECK ((stack IS NULL) = (dumped_at IS NULL))
+);
+
 -- books -----------------------------------------------------------------------------------------------
 
 -- Where each job continues in each set of queries.

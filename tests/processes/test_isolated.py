@@ -61,6 +61,10 @@ SOURCE = """
             return
         os.waitpid(pid, 0)
 
+    def waits(run):
+        run.progress(1)
+        run.wait(600)
+
     def endless():
         while True:
             pass
@@ -161,3 +165,18 @@ def test_an_endless_loop_is_killed_when_its_run_is_canceled(app: Tsuzuki) -> Non
 def test_a_forked_process_of_a_function_cannot_open_its_transaction(app: Tsuzuki) -> None:
     with app.running():
         app.submit("fork_and_write").result(timeout_seconds=TIMEOUT_SECONDS)
+
+
+@pytest.mark.parametrize("isolation", ["process", "thread"])
+def test_the_live_stack_of_a_function_is_told_on_request(app: Tsuzuki, isolation: str) -> None:
+    app.define("waits", python="ledger_work:waits", isolation=isolation)
+    runs = app._application.runs
+    with app.running():
+        handle = app.submit("waits")
+        wait_until(lambda: found(app, handle.id).progress_processed == 1, "there")
+        told = runs.stack(handle.id)
+        handle.cancel()
+        handle.wait(timeout_seconds=TIMEOUT_SECONDS)
+    assert told is not None
+    assert "in waits" in told.stack
+    assert runs.stack(handle.id) is None

@@ -54,11 +54,18 @@ class Execution(Protocol):
         """Stop it: gracefully first, by force after the grace period; or by force at once. Does not block;
         the outcome still comes through `on_outcome`, exactly once."""
 
+    def dump_stack(self, tell: Callable[[str], None]) -> None:
+        """Tell where its Python function is now, soon and from any thread; never if there is none, or if it does not
+        let other threads run. Does not block."""
+
 
 class NotStarted:
     """An execution that failed before it started: there is nothing to stop, its outcome is on its way."""
 
     def stop(self, cause: StopCause, *, at_once: bool = False) -> None:
+        pass
+
+    def dump_stack(self, tell: Callable[[str], None]) -> None:
         pass
 
 

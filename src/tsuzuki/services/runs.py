@@ -28,20 +28,34 @@ from tsuzuki.services.lookup import job_unknown, key_used, require_job, require_
 from tsuzuki.services.run_views import RunView
 from tsuzuki.store import audit, jobs
 from tsuzuki.store.jobs import NamedJob
-from tsuzuki.store.runs import cancel_requests, moves, run_search, runs
+from tsuzuki.store.runs import cancel_requests, moves, run_search, runs, stacks
 from tsuzuki.store.runs.run_search import FoundRuns, RunCount
+from tsuzuki.store.runs.stacks import RunStack
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.sql.prepared import AnyConnection
 from tsuzuki.store.sql.write_hold import LockUser
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import WakeupChannel
 
-__all__ = ["FoundRuns", "Request", "RunCount", "RunFilter", "RunView", "Runs", "Submission"]
+__all__ = [
+    "FoundRuns",
+    "Request",
+    "RunCount",
+    "RunFilter",
+    "RunStack",
+    "RunView",
+    "Runs",
+    "Submission",
+]
 
 WAIT_FIRST_SECONDS = 0.005
 WAIT_LONGEST_SECONDS = 0.2
 LATE_START_SECONDS = 2.0
 """A run that waits longer than this for its start is late, and the reason can be told."""
+
+STACK_SECONDS_MAX = 3.0
+STACK_POLL_SECONDS = 0.05
+"""How long and how often to look for the answer of a worker that was asked for a stack."""
 
 DELAY_MAX_SECONDS = 3660 * 86_400
 
@@ -237,6 +251,30 @@ class Runs(ActingService):
             return explain(
                 connection, run, now=self._database.now(connection), liveness=self._liveness
             )
+
+    def stack(self, run_id: int) -> RunStack | None:
+        """Where the Python function of a run is right now, as its worker tells; None if it executes none, or if the
+        answer does not come in `STACK_SECONDS_MAX`."""
+        with self._database.read() as connection:
+            run = require_run(connection, run_id)
+            job = jobs.get(connection, run.job_definition_id)
+            is_function = job is not None and job.spec.handler != "command"
+            if run.state is not RunState.RUNNING or not is_function:
+                return None
+            if self._liveness.why_locked(connection) is not None:
+                return None  # nobody could be asked
+        with self._database.write() as connection:
+            stacks.request(connection, run_id)
+            channels.notify(connection, channels.holder_of(run))
+        self._wake_others({channels.holder_of(run)})
+        clock = self._database.clock
+        end = clock.monotonic() + STACK_SECONDS_MAX
+        while clock.monotonic() < end:
+            with self._database.read() as connection:
+                if (found := stacks.get(connection, run_id)) is not None:
+                    return found
+            clock.wait(threading.Event(), STACK_POLL_SECONDS)
+        return None
 
     def waiting_reasons(self, found: Sequence[Run]) -> dict[int, StatusReason]:
         """Why each of these runs that waits does so, in one word and sentence: the first reason of `explain`."""

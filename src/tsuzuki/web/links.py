@@ -28,6 +28,7 @@ _OF_RUN = (
     "run_logs",
     "run_logs_text",
     "explain_run",
+    "run_stack",
     "cancel_run",
     "retry_run",
 )

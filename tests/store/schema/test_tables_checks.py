@@ -16,6 +16,7 @@ from tsuzuki.store.schema.operation_tables import (
     bulk_action_runs,
     bulk_actions,
     run_cancel_requests,
+    run_stacks,
 )
 from tsuzuki.store.schema.tables import job_definitions, job_runs, leadership, metadata, workers
 from tsuzuki.store.sql.database import Database
@@ -26,6 +27,7 @@ CANCEL_REQUEST = {
     "requested_by": "ada",
     "requested_at": MOMENT,
 }
+STACK_REQUEST = {"run_id": 1, "requested_at": MOMENT}
 JOB = {
     "name": "other",
     "source": "database",
@@ -241,6 +243,10 @@ IMPOSSIBLE: dict[str, list[tuple[Table, dict[str, Any]]]] = {
     "tsuzuki_ck_run_cancel_requests_reason": [
         (run_cancel_requests, {**CANCEL_REQUEST, "reason": "worker_lost"}),
     ],
+    "tsuzuki_ck_run_stacks_dumped": [
+        (run_stacks, {**STACK_REQUEST, "stack": "here"}),
+        (run_stacks, {**STACK_REQUEST, "dumped_at": MOMENT}),
+    ],
     "tsuzuki_ck_saved_views_address": [
         (saved_views, {**SAVED_VIEW, "address": "https://example.org/"})
     ],
@@ -266,6 +272,8 @@ POSSIBLE: list[tuple[Table, dict[str, Any]]] = [
     (api_requests, API_REQUEST),
     (api_requests, {**API_REQUEST, "actor": "b", "status": 200, "headers": {}, "body": ""}),
     (run_cancel_requests, CANCEL_REQUEST),
+    (run_stacks, STACK_REQUEST),
+    (run_stacks, {**STACK_REQUEST, "run_id": 2, "stack": "here", "dumped_at": MOMENT}),
     (saved_views, SAVED_VIEW),
     *failure_rows.POSSIBLE,
 ]

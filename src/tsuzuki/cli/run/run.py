@@ -304,16 +304,23 @@ def retry(invocation: Invocation, run_id: int, watching: bool, timeout: float | 
 def explain(invocation: Invocation, run_id: int) -> None:
     """Explain a run's state and why it has not started.
 
+    Of a Python function that is running, shows its live stack too.
+
     \b
     tsuzuki run explain 7
     """
     with open_application(invocation, needs_file=False) as application:
         explanation = application.runs.explain(run_id)
+        stack = application.runs.stack(run_id)
     if invocation.output is not OutputFormat.TABLE:
-        emit(invocation, explanation.as_dict())
+        emit(invocation, {**explanation.as_dict(), "stack": stack and stack._asdict()})
         return
     say(invocation, f"Run {run_id} of {explanation.job} is {shown_state(explanation)}.")
     emit(invocation, explanation.reasons, columns=reason_columns(explanation.reasons))
+    if stack is not None:
+        say(invocation, "Its function is at:")
+        for line in stack.stack.splitlines():
+            write(neutralise(line))
 
 
 run.add_command(bulk)

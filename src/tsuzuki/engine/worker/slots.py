@@ -1,7 +1,7 @@
 """A worker's slots: which runs execute in them, their deadlines, and how they are stopped."""
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from tsuzuki.engine.outcome import Failed, StopCause
 from tsuzuki.engine.task import Execution, Executor, OnOutcome, RunIO, Task
@@ -72,6 +72,11 @@ class Slots:
         slot = self._taken.get(run_id)
         if slot is not None and slot.execution is not None:
             slot.execution.stop(cause)
+
+    def dump_stack(self, run_id: int, tell: Callable[[str], None]) -> None:
+        slot = self._taken.get(run_id)
+        if slot is not None and slot.execution is not None:
+            slot.execution.dump_stack(tell)
 
     def stop_all(self, cause: StopCause, *, at_once: bool = False) -> None:
         """Stop every execution, and each that starts from now on."""

@@ -17,13 +17,15 @@ class WorkerStep:
     """`ended` and `refused` are ends that the database accepted and refused; `started` now execute here;
     `stopped` execute here, and are to be stopped for a cause; of those `locked` another transaction held
     the row, so that lines, progress or an end was not written yet; `unwritten` are such lines and progress; `polled`
-    says that ownership was checked, `refilled` what was assigned in the same transaction. `problem` is an error after
+    says that ownership was checked, `refilled` what was assigned in the same transaction. Of the runs in
+    `stacks_wanted` somebody wants to see where they are. `problem` is an error after
     which as much as possible was stored, and `replaced` counts what the database refused: see `storing_singly`."""
 
     ended: list[tuple[Task, RunEnd]] = field(default_factory=list)
     refused: list[Task] = field(default_factory=list)
     started: list[Task] = field(default_factory=list)
     stopped: list[tuple[Task, StopCause]] = field(default_factory=list)
+    stacks_wanted: list[int] = field(default_factory=list)
     locked: frozenset[int] = frozenset()
     unwritten: BufferedOutput = field(default_factory=BufferedOutput)
     retries: int = 0

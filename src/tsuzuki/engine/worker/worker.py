@@ -20,6 +20,7 @@ may still be under way by then, so for a while every poll reconciles.
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
+from functools import partial
 from random import Random
 
 from tsuzuki.engine.local_start import LocalStart, load_tasks
@@ -40,7 +41,7 @@ from tsuzuki.model.run import WorkOrder
 from tsuzuki.model.settings import EngineSettings
 from tsuzuki.model.states import Reason
 from tsuzuki.store import jobs, workers
-from tsuzuki.store.runs import cancel_requests, moves, ownership
+from tsuzuki.store.runs import cancel_requests, moves, ownership, stacks
 from tsuzuki.store.sql.database import Connection, Database
 from tsuzuki.store.wakeups import channels
 from tsuzuki.store.wakeups.channels import WakeupChannel
@@ -104,6 +105,8 @@ class Worker:
         self.locked_ends: frozenset[int] = frozenset()
         """Those of them whose row another transaction holds: tried again after a while."""
         self._jobs: dict[int, Job] = {}
+        self._stacks: deque[tuple[int, str]] = deque()
+        """Live stacks that somebody has asked for."""
 
     @property
     def worker_id(self) -> str:
@@ -192,7 +195,7 @@ class Worker:
         poll = poll or len(self._slots) < taken
         output = self.output.take()
         reconciles = local.must_reconcile or (poll and local.may_be_unconfirmed())
-        if not (ends or output or poll or reconciles):
+        if not (ends or output or poll or reconciles or self._stacks):
             return step
         try:
             with local.lock if reconciles else nullcontext():
@@ -258,9 +261,11 @@ class Worker:
         try:
             with ExitStack() as until_committed, self._database.write() as connection:
                 self._store_results(connection, step, ends, output)
+                self._store_stacks(connection)
                 started = self._reconcile(connection) if reconciles else []
                 if poll:
                     step.stopped = self._check_ownership(connection)
+                    step.stacks_wanted = self._wanted_stacks(connection)
                 started += self._start_or_decline(connection, step, poll=poll, found=len(started))
                 if not reconciles and self._may_refill(step, ends):
                     refilling = self.local_start.refilling(connection)
@@ -315,6 +320,21 @@ class Worker:
         }
         causes |= {run.id: StopCause.FENCED for run in believed if run.id not in owned}
         return [(task, causes[task.started.id]) for task in tasks if task.started.id in causes]
+
+    def _wanted_stacks(self, connection: Connection) -> list[int]:
+        """The Python functions that execute here and whose live stack somebody waits for."""
+        ids = [task.started.id for task in self._slots.tasks() if task.spec.handler != "command"]
+        return stacks.requested(connection, ids) if ids else []
+
+    def _store_stacks(self, connection: Connection) -> None:
+        """What is not stored, because the transaction fails, is asked for again."""
+        while self._stacks:
+            run_id, stack = self._stacks.popleft()
+            stacks.store(connection, run_id, stack)
+
+    def _tell_stack(self, run_id: int, stack: str) -> None:
+        self._stacks.append((run_id, stack))
+        self._wake()
 
     def _start_or_decline(
         self, connection: Connection, step: WorkerStep, *, poll: bool, found: int
@@ -419,6 +439,8 @@ class Worker:
         self._release(over)
         for task, cause in step.stopped:
             self._slots.stop(task.started.id, cause)
+        for run_id in step.stacks_wanted:
+            self._slots.dump_stack(run_id, partial(self._tell_stack, run_id))
         step.started = self._adopt()
 
     def _release(self, tasks: Sequence[Task]) -> None:

@@ -1,4 +1,4 @@
-"""The tables of operating the engine: bulk actions, requested cancels, failing loops, past terms."""
+"""The tables of operating the engine: bulk actions, requested cancels and stacks, failing loops, past terms."""
 
 from sqlalchemy import (
     BigInteger,
@@ -67,6 +67,17 @@ run_cancel_requests = Table(
     Column("requested_by", Text, nullable=False),
     Column("requested_at", UtcTime, nullable=False),
     CheckConstraint("reason IN ('operator', 'replaced')", name="reason"),
+)
+
+# A request for the live stack of a run, and its worker's answer. No foreign key, as above.
+run_stacks = Table(
+    "tsuzuki_run_stacks",
+    metadata,
+    Column("run_id", BigId, primary_key=True, autoincrement=False),
+    Column("requested_at", UtcTime, nullable=False),
+    Column("stack", PlainText),
+    Column("dumped_at", UtcTime),
+    CheckConstraint("(stack IS NULL) = (dumped_at IS NULL)", name="dumped"),
 )
 
 # Written by the process whose loop it is, again and again while the loop fails: a row whose `seen_at` is old was left

@@ -18,7 +18,12 @@ from tsuzuki.services.explain import StatusReason
 from tsuzuki.services.runs import DELAY_MAX_SECONDS
 from tsuzuki.services.runs import Request as RunRequest
 from tsuzuki.web.answers import IS_NUMBER, Model, Number
-from tsuzuki.web.api.explanations import RunExplanation, explanation_out
+from tsuzuki.web.api.explanations import (
+    RunExplanation,
+    RunStackOut,
+    explanation_out,
+    stack_of_run,
+)
 from tsuzuki.web.api.jobs import JobName
 from tsuzuki.web.api.run_models import (
     ListedRun,
@@ -168,6 +173,13 @@ async def wait_for_run(
 def explain_run(context: Context, run_id: RunId) -> RunExplanation:
     """Why a run is where it is, and what must happen for it to go on."""
     return explanation_out(context, context.application.runs.explain(run_id))
+
+
+@router.get("/runs/{run_id}/stack", right=Right.RUNS_READ, refuses=[404])
+def run_stack(context: Context, run_id: RunId) -> RunStackOut:
+    """Where the Python function of a run is right now. Its worker is asked, and answers within three seconds unless the
+    function lets no other thread run."""
+    return stack_of_run(context, run_id)
 
 
 @router.post("/runs/{run_id}/cancel", right=Right.RUNS_OPERATE, refuses=[404, 409])

@@ -1,11 +1,12 @@
 """Isolated functions: what becomes of what they return and raise."""
 
 from collections.abc import Callable
+from queue import SimpleQueue
 
 import pytest
 
 from support.isolated_calls import IsolatedCall, IsolatedExecutions, isolated_task
-from tsuzuki.engine.outcome import Failed, Succeeded
+from tsuzuki.engine.outcome import Failed, StopCause, Stopped, Succeeded
 from tsuzuki.model.run_limits import RESULT_BYTES_MAX
 from tsuzuki.model.states import Reason
 
@@ -168,3 +169,50 @@ def test_a_segfault_leaves_its_last_lines_in_the_log(write: Write, call: Isolate
     assert log[0] == "before"
     assert "Segmentation fault" in log[1]
     assert any("in crash" in line for line in log)
+
+
+def test_the_live_stack_is_that_of_the_function_and_of_the_threads_it_has_started(
+    write: Write, executions: IsolatedExecutions
+) -> None:
+    write("""
+        import threading
+        def inner(run):
+            run.log("there")
+            run.wait(600)
+        def outer(run):
+            threading.Thread(target=beside, args=(run,), name="beside").start()
+            inner(run)
+        def beside(run):
+            run.wait(600)
+    """)
+    execution = executions.begin("work:outer")
+    executions.run_io.wait_for(1, "log")
+    stacks: SimpleQueue[str] = SimpleQueue()
+    execution.dump_stack(stacks.put)
+    stack = stacks.get(timeout=20)
+    execution.stop(StopCause.CANCELED)
+    executions.wait_for_all()
+    of_function, of_thread = stack.split("Thread beside:")
+    functions = [
+        line.rpartition(" in ")[2] for line in of_function.splitlines() if "work.py" in line
+    ]
+    assert functions == ["outer", "inner"]
+    assert "in beside" in of_thread
+
+
+def test_a_function_that_lets_no_other_thread_run_tells_no_stack_and_is_still_killed(
+    write: Write, executions: IsolatedExecutions
+) -> None:
+    write("""
+        import itertools
+        def holds(run):
+            run.log("there")
+            sum(itertools.repeat(1))
+    """)
+    execution = executions.begin("work:holds")
+    executions.run_io.wait_for(1, "log")
+    stacks: list[str] = []
+    execution.dump_stack(stacks.append)
+    execution.stop(StopCause.CANCELED)
+    assert executions.outcome() == Stopped(cause=StopCause.CANCELED)
+    assert stacks == []

@@ -68,6 +68,9 @@ class CommandExecution:
     def stop(self, cause: StopCause, *, at_once: bool = False) -> None:
         self._loop.post(self._stop, cause, at_once)
 
+    def dump_stack(self, tell: Callable[[str], None]) -> None:
+        pass
+
     def attach(self) -> None:
         self._supervisor.on_readable = self._receive
         self._supervisor.watch()

@@ -57,9 +57,13 @@ class IsolatedExecution:
         self._was_started_again = False
         self._has_ended = False
         self._timer: asyncio.TimerHandle | None = None
+        self._tell_stack: Callable[[str], None] = lambda _stack: None
 
     def stop(self, cause: StopCause, *, at_once: bool = False) -> None:
         self._loop.post(self._stop, cause, at_once)
+
+    def dump_stack(self, tell: Callable[[str], None]) -> None:
+        self._loop.post(self._dump_stack, tell)
 
     def begin(self) -> None:
         if self._cause is not None:
@@ -96,6 +100,11 @@ class IsolatedExecution:
                 self._kill_grace_seconds(), self._child.kill
             )
 
+    def _dump_stack(self, tell: Callable[[str], None]) -> None:
+        if self._child is not None:
+            self._tell_stack = tell
+            self._child.send({"stack": self.task.run.id})
+
     # --- what the child says --------------------------------------------------------------------
 
     @property
@@ -129,6 +138,8 @@ class IsolatedExecution:
                 self._transactions.stored(number)
             case {"transaction_ended": _}:
                 self._transactions.end_one()
+            case {"stack": stack}:
+                self._tell_stack(stack)
             case {"ended": ended, "is_clean": is_clean, "resident": resident}:
                 self._on_outcome(outcome_of(ended), is_clean=is_clean, resident=resident)
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from traceback import StackSummary, walk_stack
 from types import FrameType
 from typing import Any
@@ -11,19 +12,27 @@ from tsuzuki.engine.executors.python import call
 
 FRAMES_MAX = 50
 TASKS_MAX = 20
+CHARACTERS_MAX = 64 * 1024
 
 
-def stack_of(thread_id: int | None, loop: asyncio.AbstractEventLoop | None = None) -> str:
-    """Of the function in this thread; with a loop that is for this function alone, the stacks of its tasks too."""
+def stack_of(
+    thread_id: int | None,
+    loop: asyncio.AbstractEventLoop | None = None,
+    *,
+    others: Sequence[threading.Thread] = (),
+) -> str:
+    """Of the function in this thread; with a loop that is for this function alone, the stacks of its tasks too.
+    `others` are threads that it may have started."""
     current = None if loop is None else asyncio.current_task(loop)
     parts = [] if loop is not None and current is None else [_stack_of_thread(thread_id)]
     if loop is not None:
-        others = [task for task in asyncio.all_tasks(loop) if task is not current]
+        tasks = [task for task in asyncio.all_tasks(loop) if task is not current]
         parts += [
             f"Task {task.get_name()}:\n{stack_of_task(task)}"
-            for task in sorted(others, key=asyncio.Task.get_name)[:TASKS_MAX]
+            for task in sorted(tasks, key=asyncio.Task.get_name)[:TASKS_MAX]
         ]
-    return "\n".join(part for part in parts if part)
+    parts += [f"Thread {one.name}:\n{_stack_of_thread(one.ident)}" for one in others[:TASKS_MAX]]
+    return "\n".join(part for part in parts if part)[:CHARACTERS_MAX]
 
 
 def stack_of_task(task: "asyncio.Task[Any]") -> str:

@@ -10,7 +10,12 @@ from tsuzuki.model.run import Run
 from tsuzuki.model.run_filter import RunFilter
 from tsuzuki.model.states import Trigger
 from tsuzuki.web.answers import Model
-from tsuzuki.web.api.explanations import RunExplanation, explanation_out
+from tsuzuki.web.api.explanations import (
+    RunExplanation,
+    RunStackOut,
+    explanation_out,
+    stack_of_run,
+)
 from tsuzuki.web.api.run_logs import LogLineOut, line_out
 from tsuzuki.web.api.run_models import RunDetail, RunOut, detail_out, run_out
 from tsuzuki.web.api.runs import RunId
@@ -119,6 +124,18 @@ def _found(context: PageContext, run_id: int, search: str) -> LogView:
     shown = [line_out(context, line) for line in lines[:FOUND_MAX]]
     is_visible = [line for line in shown if search.casefold() in line.body.casefold()]
     return LogView(lines=is_visible, search=search, is_cut=len(lines) > FOUND_MAX)
+
+
+class StackView(Model):
+    run: RunOut
+    stack: RunStackOut
+
+
+@screen.page("/runs/{run_id:int}/stack", right=Right.RUNS_READ, template="screens/run_stack.html")
+def stack_page(context: Page, run_id: RunId) -> StackView:
+    """Where the function of a run is right now."""
+    stack = stack_of_run(context, run_id)
+    return StackView(run=run_out(context, _run(context, run_id)), stack=stack)
 
 
 class ConfirmView(Model):

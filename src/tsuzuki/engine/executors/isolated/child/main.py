@@ -33,12 +33,16 @@ from tsuzuki.engine.executors.isolated.messages import (
 )
 from tsuzuki.engine.executors.python.call import FunctionCall
 from tsuzuki.engine.executors.python.functions import Functions
+from tsuzuki.engine.executors.python.stacks import stack_of
 from tsuzuki.engine.outcome import Failed, Outcome
 from tsuzuki.engine.run_context import StopSignal
 from tsuzuki.engine.task import Task
 from tsuzuki.model.clock import SystemClock
 from tsuzuki.model.isolation import enter_child
 from tsuzuki.store.sql.forks import on_fork
+
+_READING, _DUMPING = "tsuzuki-child-requests", "tsuzuki-child-stack"
+"""Names of threads."""
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -62,6 +66,12 @@ class _Call:
     def stop(self) -> None:
         self.stop_signal.set()
         self._call.cancel_own_loop()
+
+    def tell_stack(self) -> None:
+        ours = (_READING, _DUMPING, threading.main_thread().name)
+        others = [one for one in threading.enumerate() if one.name not in ours]
+        main = threading.main_thread().ident
+        self.run_io.send({"stack": stack_of(main, self._call.running_loop, others=others)})
 
     def outcome(self) -> Outcome:
         function = self._call.find()
@@ -87,7 +97,7 @@ class Child:
         self._folder = str(Path.cwd())
 
     def run(self) -> NoReturn:
-        threading.Thread(target=self._read, name="tsuzuki-child-requests", daemon=True).start()
+        threading.Thread(target=self._read, name=_READING, daemon=True).start()
         while True:
             self._execute(self._calls.get())
 
@@ -138,8 +148,11 @@ class Child:
             return
         elif "reply" in request:
             self._call.run_io.replies.put(request["reply"])
-        elif self._call.task.run.id == request["stop"]:
+        elif self._call.task.run.id == request.get("stop"):
             self._call.stop()
+        elif self._call.task.run.id == request.get("stack"):
+            # Not in this thread: it must go on reading while the worker has no space for more.
+            threading.Thread(target=self._call.tell_stack, name=_DUMPING, daemon=True).start()
 
 
 def _resident_bytes() -> int:

@@ -1,0 +1,9 @@
+-- A request for the live stack of a run, and its worker's answer. Deleted a minute later, with another request.
+CREATE TABLE tsuzuki_run_stacks (
+    run_id INTEGER NOT NULL,
+    requested_at TEXT NOT NULL,
+    stack TEXT,
+    dumped_at TEXT,
+    CONSTRAINT tsuzuki_pk_run_stacks PRIMARY KEY (run_id),
+    CONSTRAINT tsuzuki_ck_run_stacks_dumped CHECK ((stack IS NULL) = (dumped_at IS NULL))
+);
