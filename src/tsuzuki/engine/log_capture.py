@@ -1,5 +1,6 @@
 """Captures everything else that would write to stderr by itself, so that each line there is of the log's format:
-records of other libraries, warnings, and exceptions that end a thread or cannot be raised.
+records of other libraries, warnings, and exceptions that end a thread or cannot be raised. What a run's function logs
+is in the log of the run too.
 """
 
 import logging
@@ -8,6 +9,7 @@ import threading
 from typing import Any
 
 from tsuzuki.engine.log import log
+from tsuzuki.engine.run_context import run_of_this_context
 
 
 def capture(handler: logging.Handler) -> None:
@@ -27,8 +29,19 @@ class _Captured(logging.Handler):
         super().__init__(logging.WARNING)
         self._handler = handler
 
+    def createLock(self) -> None:  # noqa: N802 -- as `logging` calls it
+        # None: a function may wait here for space in its log, and nobody else is to wait for it.
+        self.lock = None
+
     def emit(self, record: logging.LogRecord) -> None:
         self._handler.handle(record)
+        run = run_of_this_context()
+        if run is not None:
+            try:
+                line = f"{record.levelname} {record.name}: {record.getMessage()}"
+            except Exception:  # noqa: BLE001 -- whatever the arguments of a function's record raise
+                return
+            run.log(line)
 
 
 def _log_end_of_thread(ended: Any) -> None:

@@ -177,7 +177,7 @@ _CURRENT: ContextVar[RunContext] = ContextVar("tsuzuki_current_run")
 def current_run() -> RunContext:
     """The run that this function executes. In threads that it starts, copy its context (`contextvars.copy_context`).
     Raises `UsageError` outside a run."""
-    found = _CURRENT.get(None)
+    found = run_of_this_context()
     if found is None:
         raise UsageError(
             "current_run() was called outside a run",
@@ -185,6 +185,11 @@ def current_run() -> RunContext:
             code="no_current_run",
         )
     return found
+
+
+def run_of_this_context() -> RunContext | None:
+    """As `current_run`; None outside a run."""
+    return _CURRENT.get(None)
 
 
 def set_current_run(run: RunContext) -> None:
