@@ -33,9 +33,11 @@ SITES: dict[str, Site] = {
 """Where the pages of a collector have something to show; others do in the workspace of runs."""
 NEEDS_CHOICE = {
     "/commits/targets/remove",
+    "/feeds/items/approve",
     "/feeds/requeue",
     "/index/read",
     "/index/references",
+    "/runs/compare",
     "/runs/selected",
     "/views/delete",
     "/views/new",
@@ -46,7 +48,9 @@ EXAMPLES = [
     "/runs/7/cancel",
     "/runs/3/retry",
     "/runs/4/compare?with=1",
+    "/runs/compare?id=4&id=1",
     "/views/new?address=/runs",
+    f"/feeds/items/approve?id={HELD}",
     "/feeds/requeue?reason=api_failed",
     f"/feeds/items/{HELD}",
     "/books/jobs/novelties",

@@ -14,5 +14,10 @@ PAGES = Pages(
     icons={"statuses": '<path d="M2 3h12v8H7l-3 3v-3H2z"/>'},
     menu=(MenuEntry(message("Statuses"), "/statuses", STATUSES_READ, "statuses", "m"),),
     overview=OverviewCards(right=STATUSES_READ, make="tsuzuki_statuses.screens:cards"),
+    audit_words={
+        "statuses": message("Statuses of a job"),
+        "statuses.reset": message("Cursor reset"),
+        "statuses.forget": message("Statuses deleted"),
+    },
     run_effects="tsuzuki_statuses.screens:run_effects",
 )

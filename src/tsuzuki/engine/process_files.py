@@ -18,8 +18,6 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from sqlalchemy import URL
-
 from tsuzuki.store.wakeups.file_watch import CLOSED_AFTER_WRITING, FileWatch, watch
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 -- our folder in it is checked
@@ -38,6 +36,21 @@ class ProcessIdentity(NamedTuple):
     machine: str
     pid: int
     started: int
+
+
+class DatabaseAddress(Protocol):
+    """Where a database is."""
+
+    @property
+    def host(self) -> str | None: ...
+
+    @property
+    def port(self) -> int | None: ...
+
+    @property
+    def database(self) -> str | None: ...
+
+    def get_backend_name(self) -> str: ...
 
 
 class ProcessFile(Protocol):
@@ -73,7 +86,7 @@ class ProcessFiles(Protocol):
         """We end in order: there is nothing to prove."""
 
 
-def folder_for(database: URL, shared: Path = SHARED_MEMORY) -> Path:
+def folder_for(database: DatabaseAddress, shared: Path = SHARED_MEMORY) -> Path:
     """Where the processes of our user that use a database by the same path or address keep their files."""
     name = database.database or ""
     if database.get_backend_name() == "sqlite":

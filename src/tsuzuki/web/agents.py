@@ -20,7 +20,7 @@ from tsuzuki.mcp.presets import presets
 from tsuzuki.model.errors import Interrupted, TsuzukiError, extra_missing
 from tsuzuki.services.read_limit import READ_SECONDS, limited_reads
 from tsuzuki.web.idempotency import NOT_KEPT
-from tsuzuki.web.problems import MEDIA_TYPE, problem_response
+from tsuzuki.web.problems import MEDIA_TYPE, RequestError, problem_response
 from tsuzuki.web.route import ApiRouter
 from tsuzuki.web.security.authentication import authenticate
 from tsuzuki.web.security.bodies import BODY_BYTES_MAX
@@ -123,6 +123,13 @@ async def call_tools(request: Request, tools: ToolSetName = DEFAULT_TOOLS) -> Re
     these the principal is shown those that it has the right to call."""
     check_no_other_site(request.headers, request.scope["scheme"])
     body = await request.body()
+    if not body:
+        raise RequestError(
+            "the body is empty",
+            status=400,
+            hint="Send a JSON-RPC message of the Model Context Protocol.",
+            code="not_json",
+        )
     served = await run_in_threadpool(request.app.state.agents.tools)
     principal = request.state.principal
 

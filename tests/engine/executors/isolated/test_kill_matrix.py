@@ -22,6 +22,7 @@ CAUSES = (StopCause.TIMEOUT, StopCause.CANCELED, StopCause.FENCED, StopCause.SHU
 PROCESSES_MAX = 300
 
 
+@pytest.mark.timeout(1_200)
 def test_a_thousand_of_a_thousand_are_gone_in_time(
     write: Write, executor: IsolatedExecutor
 ) -> None:

@@ -7,10 +7,9 @@ against the version that was read. It is named `name`, or `job/name` where two j
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tsuzuki.collectors.feeds.fetching.health import FeedHealth, HealthState, health_of
-from tsuzuki.collectors.feeds.fetching.look import FeedLook, look_at
 from tsuzuki.collectors.feeds.options import FeedOptions, FeedsOptions, FeedsSection
 from tsuzuki.collectors.feeds.queries import feeds, item_lists
 from tsuzuki.collectors.feeds.queries.feeds import StoredFeed
@@ -22,6 +21,9 @@ from tsuzuki.model.job import JobSource
 from tsuzuki.model.suggestion import did_you_mean
 from tsuzuki.services.jobs import JobView
 from tsuzuki.wiring.collector import ServiceContext
+
+if TYPE_CHECKING:
+    from tsuzuki.collectors.feeds.fetching.look import FeedLook
 
 HANDLER = "feeds"
 
@@ -200,9 +202,12 @@ class FeedDefinitions:
             notes=list(notes_for(section, options)),
         )
 
-    def look(self, view: JobView, name: str) -> FeedLook | None:
+    def look(self, view: JobView, name: str) -> "FeedLook | None":
         """What a feed of a job lists now, before anything is stored; None if the section of the file is wrong, which
         `setup` reports."""
+        # The HTTP client is part of the extra, and this service is loaded without it too.
+        from tsuzuki.collectors.feeds.fetching.look import look_at  # noqa: PLC0415
+
         options = options_of(view).feeds[name]
         try:
             section = self._context.section(FeedsSection)
