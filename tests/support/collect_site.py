@@ -31,9 +31,9 @@ AUTHORS = ("Ada Lovelace", HOSTILE, "森 愛子", "Grace Hopper")
 
 
 @contextmanager
-def collect_site(folder: Path) -> Iterator[Served]:
+def collect_site(folder: Path, *, sections: str = "") -> Iterator[Served]:
     """Served to its owner, without sign-in. One collection has completed with a target that failed."""
-    (folder / "tsuzuki.yaml").write_text(FILE, encoding="utf-8")
+    (folder / "tsuzuki.yaml").write_text(FILE + sections, encoding="utf-8")
     with served_application(folder, fixed=False) as served:
         served.application.jobs.apply()
         _collect_commits(served, folder)
