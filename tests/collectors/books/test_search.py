@@ -133,7 +133,7 @@ def test_an_item_without_a_usable_id_is_left_out_and_counted(books_fixture: Book
     books_fixture.collect()
     assert books_fixture.cursor() == (3, True)
     assert books_fixture.stored() == {"vol000000002"}
-    assert said(books_fixture, "2 of them have no usable id")
+    assert said(books_fixture, "2 of them have no usable ID")
 
 
 def test_the_daily_limit_stops_and_does_not_exhaust(books_fixture: BooksFixture) -> None:

@@ -125,9 +125,9 @@ def test_a_mail_that_was_dropped_is_named_with_its_books(books_fixture: BooksFix
     )
     (stored,) = found(books_fixture, calls_max=0)
     assert faults([stored]) == [
-        ("missing", "volume gone, mailed by job novelties, is not stored"),
-        ("missing", "the mail of job novelties with volume gone is not stored"),
-        ("missing", "the mail of job novelties with volume vol000000001 is not stored"),
+        ("missing", "volume gone, emailed by job novelties, is not stored"),
+        ("missing", "the email of job novelties with volume gone is not stored"),
+        ("missing", "the email of job novelties with volume vol000000001 is not stored"),
     ]
 
 

@@ -128,7 +128,7 @@ def test_several_threads_make_the_file_at_once(tree: Path, index_folder: Path) -
 
 def test_a_folder_that_cannot_be_made_is_told(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(Unreachable, match="cannot be used") as told:
+    with pytest.raises(Unreachable, match="cannot use") as told:
         IndexFile.open(tree, folder=tmp_path / "file" / "indexes")
     assert told.value.specific_code == "index_unwritable"
     assert "TSUZUKI_CODEINDEX_FOLDER" in str(told.value.hint)

@@ -153,7 +153,7 @@ def test_reset_without_yes_is_an_error_and_changes_nothing(shop: Workspace) -> N
     before = shop.data("job", "cursor", "ls")
     ended = shop.run("job", "cursor", "reset", "novelties")
     assert ended.code == 2
-    assert "confirmation required" in ended.err
+    assert "requires --yes" in ended.err
     assert shop.data("job", "cursor", "ls") == before
 
 

@@ -102,7 +102,7 @@ def test_a_command_that_waits_for_a_service_says_so_again_and_again(
     monkeypatch.setattr("tsuzuki.cli.terminal.progress.say", note)
     with waiting_told(TABLE, "the GitLab", seconds=0.001):
         assert twice.wait(120)
-    assert all(line.startswith("Waiting for the GitLab, ") for line in told)
+    assert all(line.startswith("Waiting for the GitLab (") for line in told)
 
 
 def test_a_short_wait_for_a_service_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

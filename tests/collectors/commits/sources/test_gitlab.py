@@ -305,7 +305,7 @@ def test_an_unknown_project_is_refused(host: GitLabHost) -> None:
         (
             StandInFault(kind=StandInFaultKind.HTML),
             SourceUnavailable,
-            "page for people (text/html)",
+            "an HTML page (text/html)",
         ),
         (StandInFault(kind=StandInFaultKind.CUT), SourceUnavailable, "closed the connection"),
         (

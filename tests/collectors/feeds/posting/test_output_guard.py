@@ -110,7 +110,7 @@ def test_the_script_tells_a_text_in_another_language(
 
 
 def test_a_summary_in_another_language_is_refused_and_says_so() -> None:
-    with pytest.raises(OutputRefused, match=r"not in the language asked for \(ja\)"):
+    with pytest.raises(OutputRefused, match=r"not in the requested language \(ja\)"):
         guarded_summary("I cannot help with that.", language="ja")
 
 

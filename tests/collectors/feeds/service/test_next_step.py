@@ -89,7 +89,7 @@ def test_an_item_of_a_run_that_died_is_not_worked_on(feeds_fixture: FeedsFixture
         assert items.draw(connection, feed_ids=[1], run_id=run.context.id) is not None
     assert "A run is processing this item." in told(feeds_fixture)
     run.end(RunState.FAILED)
-    assert "the next run will continue with it" in told(feeds_fixture)
+    assert "the next run will resume it" in told(feeds_fixture)
 
 
 def test_a_section_that_cannot_be_read_is_told(feeds_fixture: FeedsFixture) -> None:
@@ -108,7 +108,9 @@ def test_a_summary_that_cannot_be_posted_is_told_with_the_cause(
     feeds_fixture.feed["language"] = "ja"
     feeds_fixture.add()
     feeds_fixture.work()
-    assert "The summary cannot be posted: the summary is not in the language" in told(feeds_fixture)
+    assert "The summary cannot be posted: the summary is not in the requested language" in told(
+        feeds_fixture
+    )
     preview = service(feeds_fixture).previews.preview("1")
     assert preview.body is None
     assert "language" in str(preview.problem)

@@ -55,7 +55,7 @@ def test_a_signal_without_a_name_has_its_number(commands: Commands) -> None:
 def test_a_program_that_is_not_there_is_named(commands: Commands) -> None:
     outcome, _ = commands.run("no-such-program", "-v")
     assert outcome == failed(
-        "the program 'no-such-program', or the one that its #! line names, was not found",
+        "program 'no-such-program', or the interpreter in its #! line, was not found",
         Reason.HANDLER_UNKNOWN,
     )
 
@@ -63,7 +63,7 @@ def test_a_program_that_is_not_there_is_named(commands: Commands) -> None:
 def test_a_file_that_is_not_executable_is_named(commands: Commands) -> None:
     (commands.folder / "notes.txt").write_text("hello")
     outcome, _ = commands.run("./notes.txt")
-    error = "'./notes.txt' is not an executable file (chmod +x makes it one)"
+    error = "'./notes.txt' is not executable (use chmod +x)"
     assert outcome == failed(error, Reason.HANDLER_UNKNOWN)
 
 
@@ -72,29 +72,27 @@ def test_an_executable_file_that_is_no_program_is_named(commands: Commands) -> N
     (commands.folder / "notes.txt").chmod(0o755)
     outcome, _ = commands.run("./notes.txt")
     assert outcome == failed(
-        "'./notes.txt' is not a program: its format is unknown and it has no #! line",
+        "'./notes.txt' is not a program: unknown format and no #! line",
         Reason.HANDLER_UNKNOWN,
     )
 
 
 def test_a_folder_that_is_not_there_is_named(commands: Commands) -> None:
     outcome, _ = commands.run("true", cwd="missing")
-    assert outcome == failed(f"its working directory '{commands.folder}/missing' does not exist")
+    assert outcome == failed(f"working directory '{commands.folder}/missing' does not exist")
 
 
 def test_a_folder_that_is_a_file_is_named(commands: Commands) -> None:
     (commands.folder / "file").touch()
     outcome, _ = commands.run("true", cwd="file")
-    assert outcome == failed(f"its working directory '{commands.folder}/file' is not a directory")
+    assert outcome == failed(f"working directory '{commands.folder}/file' is not a directory")
 
 
 def test_arguments_beyond_the_limit_of_the_system_are_a_failure_not_a_crash(
     commands: Commands,
 ) -> None:
     outcome, _ = commands.run("true", "x" * 3_000_000)
-    assert outcome == failed(
-        "the arguments and the environment for 'true' are longer than the system allows"
-    )
+    assert outcome == failed("arguments and environment of 'true' exceed the system's limit")
 
 
 def test_a_program_is_looked_for_in_every_folder_of_the_path(commands: Commands) -> None:
@@ -104,9 +102,7 @@ def test_a_program_is_looked_for_in_every_folder_of_the_path(commands: Commands)
         (commands.folder / name / "tool").chmod(mode)
     path = f"{commands.folder}/first:{commands.folder}/second"
     outcome, _ = commands.run("tool", "x" * 3_000_000, environment={"PATH": path})
-    assert outcome == failed(
-        "the arguments and the environment for 'tool' are longer than the system allows"
-    )
+    assert outcome == failed("arguments and environment of 'tool' exceed the system's limit")
 
 
 def test_known_secrets_are_masked_in_the_error_and_in_the_log(commands: Commands) -> None:

@@ -150,7 +150,7 @@ def _payload(text: str) -> Any:
     try:
         return parse_json(text.encode("utf-8"))
     except RequestError as problem:
-        told = problem.message.removeprefix("the body is not JSON: ")
+        told = problem.message.removeprefix("the body is not valid JSON: ")
         raise UsageError(
             f"the payload is not JSON: {told}",
             hint='Write it as in {"order": 7}, or leave it empty.',
