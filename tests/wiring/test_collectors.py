@@ -52,7 +52,7 @@ def test_a_command_of_ours_is_not_replaced_by_one_of_a_collector(
     install_plug_in(site, name=name)
     told = run(workspace, site, "job", "ls")
     assert "hello" in told.out
-    assert f"warning: the command '{name}' of the collector '{name}' is hidden" in told.err
+    assert f"warning: command '{name}' of the collector '{name}' is hidden" in told.err
     assert "Look at numbers." not in run(workspace, site, "--help").out
 
 
@@ -141,7 +141,7 @@ def test_an_engine_starts_unless_an_enabled_job_is_of_a_refused_kind(
     workspace.append("  more: {type: counting}\n")
     started = run(workspace, site, "run-due")
     assert started.code == 3
-    assert "the collector 'counting' cannot be used" in started.err
+    assert "collector 'counting' cannot be used" in started.err
 
 
 def test_a_job_of_a_refused_kind_is_one_problem_of_the_file(
@@ -205,7 +205,7 @@ def test_a_service_that_cannot_be_built_is_named(workspace: Workspace, site: Pat
     used = run(workspace, site, "counting", "ls")
     assert used.code == 3
     assert (
-        "error[collector_refused]: the collector 'counting' cannot be used: counting_plug_in"
+        "error[collector_refused]: collector 'counting' cannot be used: counting_plug_in"
         in (used.err)
     )
 
@@ -214,8 +214,8 @@ def test_the_command_of_a_broken_plug_in_says_why(workspace: Workspace, site: Pa
     install_plug_in(site, record="import no_such_module")
     called = run(workspace, site, "counting", "ls")
     assert called.code == 3
-    assert "error[collector_refused]: the collector 'counting' cannot be used" in called.err
-    assert "the collector 'counting' cannot be used" in run(workspace, site, "--help").out
+    assert "error[collector_refused]: collector 'counting' cannot be used" in called.err
+    assert "collector 'counting' cannot be used" in run(workspace, site, "--help").out
 
 
 @pytest.mark.parametrize("name", ["books", "command"])
@@ -225,7 +225,7 @@ def test_a_name_that_is_taken_is_refused_and_ours_goes_on(
     install_plug_in(site, name=name)
     listed = run(workspace, site, "books", "ls")
     assert listed.code == 0
-    assert f"the collector '{name}' cannot be used" in listed.err
+    assert f"collector '{name}' cannot be used" in listed.err
     assert "the name is taken" in listed.err
     assert run(workspace, site, "run-due").code == 0
 

