@@ -91,11 +91,14 @@ class Daemon:
         self._reader.start()
 
     def _read(self) -> None:
-        for line in self._stderr:
-            if line.startswith("{"):
-                self.events.append(json.loads(line))
-            else:
-                self.other_lines.append(line)
+        # A process that was killed may leave the pipe open in a process that it started, or at our end if it had not
+        # taken its files over: only the reader knows when, if ever, it is to be closed.
+        with self._stderr:
+            for line in self._stderr:
+                if line.startswith("{"):
+                    self.events.append(json.loads(line))
+                else:
+                    self.other_lines.append(line)
 
     def wait_for(self, event: str) -> dict[str, Any]:
         return eventually(
@@ -135,14 +138,7 @@ class Daemon:
         """Wait for its end. Answers the exit code."""
         code = self.process.wait(TIMEOUT_SECONDS)
         self._reader.join(5)
-        self.close()
         return code
-
-    def close(self) -> None:
-        # A process that is killed before it has taken its files over leaves the pipe open at our end: the reader
-        # never sees its end, and closing would wait for the reader.
-        if not self._reader.is_alive():
-            self._stderr.close()
 
 
 def _started(
@@ -205,8 +201,6 @@ class Daemons:
         for daemon in self._all:
             if daemon.process.poll() is None:
                 daemon.kill()
-            else:
-                daemon.close()
 
 
 @contextmanager
