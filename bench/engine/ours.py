@@ -117,7 +117,7 @@ def start_commands_due_at_once(order: Order) -> Figures:
 
 def drain_beside_a_held_transaction(order: Order) -> Figures:
     """A snapshot held since before the jobs were submitted: vacuum cannot remove dead rows."""
-    with opened(order):
+    with opened(order) as app, app.transaction():
         pass  # the snapshot needs the tables
     with psycopg.connect(order.url) as holder:
         holder.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")

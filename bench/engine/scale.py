@@ -162,6 +162,8 @@ class Shape:
         before = {name: processor_seconds(group) for name, group in groups.items()}
         with opened(self.url) as app:
             app.job(JOB, concurrency_policy="allow")(nothing)
+            with app.transaction():
+                pass  # open and define before the clock starts
             started = time.perf_counter()
             app.submit_many([Request(job=JOB)] * jobs)
             ended = wait_until(lambda: self._count("unfinished") == 0, "the runs")
