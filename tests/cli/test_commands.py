@@ -128,9 +128,9 @@ def test_an_unknown_command_like_no_other_is_answered_with_the_way_to_help(
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        ("logs 1", "There is: tsuzuki run logs"),
-        ("job logs hello", "There is: tsuzuki run logs"),
-        ("ls", "There is: tsuzuki job ls, tsuzuki run ls, tsuzuki worker ls"),
+        ("logs 1", "Available: tsuzuki run logs"),
+        ("job logs hello", "Available: tsuzuki run logs"),
+        ("ls", "Available: tsuzuki job ls, tsuzuki run ls, tsuzuki worker ls"),
         ("run 7", 'Did you mean "tsuzuki run show 7"?'),
         ("status", 'Did you mean "doctor"?'),
         ("jb ls", 'Did you mean "job"?'),

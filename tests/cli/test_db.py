@@ -30,7 +30,7 @@ def test_an_upgrade_tells_from_which_revision_to_which(empty: Workspace) -> None
         ["COMPONENT", "BEFORE", "AFTER"],
         *([one["component"], one["after"], one["after"]] for one in (engine, *others)),
     ]
-    assert "nothing was changed" in ended.err
+    assert "already up to date" in ended.err
 
 
 def test_an_upgrade_of_nothing_has_nothing_before(empty: Workspace) -> None:

@@ -225,7 +225,7 @@ def test_what_can_be_read_is_shown_beside_what_cannot(ask: Ask) -> None:
     answer = ask("code_read", symbols=["Cart/add", "total", "nothing"])
     assert not answer.is_error
     assert "shop/cart.py:9-11 method Cart/add" in answer.text
-    assert "ambiguous_symbol: 'total' fits 2 symbols" in answer.text
+    assert "ambiguous_symbol: 'total' matches 2 symbols" in answer.text
     assert "no_such_symbol" in answer.text
 
 

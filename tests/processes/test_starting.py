@@ -33,7 +33,7 @@ def test_a_process_waits_for_its_server(url: str, server: PostgresServer, tmp_pa
     daemon = Daemon(url, tmp_path, "up", environ={})
     try:
         waiting = daemon.wait_for(WAITING)
-        assert "does not respond" in waiting["error"]
+        assert "is unavailable" in waiting["error"]
         assert waiting["hint"]
         server.start_again()
         daemon.wait_for("database reachable")

@@ -84,7 +84,7 @@ def test_at_a_terminal_the_person_is_asked(
     ) as program:
         os.close(theirs)
         asked = os.read(ours, 1024).decode()
-        assert asked.startswith("Really remove the job 'hello'? [y/N]:")
+        assert asked.startswith("Really delete the job 'hello'? [y/N]:")
         os.write(ours, f"{answer}\n".encode())
         assert program.wait(timeout=120) == code
     os.close(ours)

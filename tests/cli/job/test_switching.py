@@ -35,7 +35,7 @@ def test_a_job_is_removed_only_on_demand(workspace: Workspace) -> None:
     before = workspace.content()
     ended = workspace.run("job", "rm", "hello", "-o", "json")
     assert (ended.code, ended.error["code"]) == (2, "not_confirmed")
-    assert "remove the job 'hello'" in ended.error["message"]
+    assert "delete the job 'hello'" in ended.error["message"]
     assert workspace.content() == before
     assert workspace.ok("job", "rm", "hello", "--yes").err == "Removed 'hello'.\n"
     assert workspace.data("job", "ls") == []

@@ -122,8 +122,9 @@ def test_a_watched_run_shows_its_log_and_when_it_is_tried_again(workspace: Works
     workspace.ok("job", "add", "bad", "--max-retries", "1", "--", "sh", "-c", "echo said; exit 3")
     run_id = str(workspace.data("job", "run", "bad")["run_id"])
     assert workspace.run("run-due", "--quiet").code == 1
-    watched = workspace.run("run", "watch", run_id)
-    assert watched.code == 1
+    watched = workspace.run("run", "watch", run_id, "--timeout", "3")
+    assert watched.code == 124
+    print(watched.err)
     told = watched.err.splitlines()
     assert told[0] == "said"
     assert "is FAILED" in told[1]

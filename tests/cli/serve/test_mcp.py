@@ -11,7 +11,7 @@ from support.workspace import Workspace
 def test_a_port_is_only_for_http(empty: Workspace) -> None:
     done = empty.run("mcp", "--port", "8940")
     assert done.code == 2
-    assert "--port is for --http" in done.err
+    assert "--port requires --http" in done.err
 
 
 def test_a_port_that_is_taken_is_told_with_the_next_step(empty: Workspace) -> None:

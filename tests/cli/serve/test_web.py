@@ -184,7 +184,7 @@ def test_a_link_is_printed_at_a_terminal_and_opens_the_server(
     workspace: Workspace, command: str
 ) -> None:
     with at_terminal([command, "--listen", "127.0.0.1:0"], workspace.folder) as terminal:
-        terminal.expect("Press ^C to stop")
+        terminal.expect("^C")
         (link,) = re.findall(r"http://\S+/sign-in/link\?token=\S+", terminal.shown)
         page, _, token = link.partition("?token=")
         form = Request(page, data=urlencode({"token": token}).encode())

@@ -107,8 +107,8 @@ FAULTS = {
     "refuses": "it broke (-32603)",
     "null": "the parser finds 2 definitions",
     "text": "returned str instead of a list",
-    "far": "line 901 of a file of 5 lines",
-    "outside": "line 901 of a file of 5 lines",
+    "far": "line 901 of a file with 5 lines",
+    "outside": "line 901 of a file with 5 lines",
     "nameless": "returned a symbol without name and kind",
     "deep": "nested over 100 deep",
 }

@@ -118,7 +118,7 @@ def test_a_store_that_does_not_answer_is_unreachable_and_no_secret_is_told(
         Unreachable, match="cannot write the log archive s3://bucket/logs"
     ) as writing:
         archive.write(1, FINISHED, LINES)
-    with pytest.raises(Unreachable, match="cannot be read") as reading:
+    with pytest.raises(Unreachable, match="cannot read") as reading:
         list(archive.read("object:2026/11/15/run-1-0123456789abcdef.jsonl.gz"))
     with pytest.raises(Unreachable, match="cannot write"):
         archive.delete("object:2026/11/15/run-1-0123456789abcdef.jsonl.gz")

@@ -87,7 +87,7 @@ def test_bots_of_the_file_are_added_and_exceptions_hold() -> None:
         ("people:\n  Ann: 3\n", 2, 8, "configuration", ""),
         ("people:\n  Ann: []\n", 2, 8, "configuration", ""),
         ("people:\n  Ann: [a@x, '']\n", 2, 14, "configuration", ""),
-        ("people:\n  Ann: [a@x]\n  Bob: [b@x, A@X]\n", 3, 14, "person_twice", "Keep it with Ann"),
+        ("people:\n  Ann: [a@x]\n  Bob: [b@x, A@X]\n", 3, 14, "person_twice", "either Ann or Bob"),
         (
             "people:\n  Ann Abe: [a@x]\nteams:\n  T: [Ann Abi]\n",
             4,

@@ -152,7 +152,7 @@ def test_too_many_requests_are_kept_back_as_long_as_asked(
 @pytest.mark.parametrize(
     ("account", "settings", "said"),
     [
-        ("hok", {}, r"no account 'hok'"),
+        ("hok", {}, r"account 'hok' is missing"),
         ("hook", {"secret": None}, r"'hook' has no `secret`"),
         ("hook", {"url": None}, r"'hook' has no `url`"),
         ("hook", {"type": "mastodon"}, r"'hook' has no `base_url`"),

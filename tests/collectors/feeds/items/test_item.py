@@ -57,7 +57,7 @@ def test_nothing_leaves_processed() -> None:
         screened_valuable(DONE)
     with pytest.raises(Conflict, match="PROCESSED cannot be posted"):
         posted(DONE)
-    with pytest.raises(Conflict, match="PROCESSED cannot be put off"):
+    with pytest.raises(Conflict, match="PROCESSED cannot be deferred"):
         deferred(DONE, ItemReason.API_FAILED, retry_limit=9)
 
 

@@ -185,7 +185,7 @@ def test_a_model_that_never_answers_is_not_asked_about_every_item(
         feeds_fixture.add(f"Article {number}")
     result = feeds_fixture.work()["process"]
     assert (result["drawn"], result["deferred"]) == (3, {"api_failed": 3})
-    assert "did not answer" in result["closed"]["news"]["why"]
+    assert "did not respond" in result["closed"]["news"]["why"]
     untouched = [row for row in feeds_fixture.items() if row["retry_count"] == 0]
     assert len(untouched) == 3
 

@@ -327,7 +327,7 @@ def test_an_answer_that_comes_byte_by_byte_ends_at_the_deadline(server: StandIn)
     server.faults.add(StandInFault(kind=StandInFaultKind.DRIP, seconds=0.02))
     about = settings("gemini", base_url=server.url, api_key=KEY, timeout=0.3)
     model = build_model(about, name="default", clock=SystemClock())
-    with pytest.raises(ModelUnavailable, match=r"did not answer in time \(0.3 s") as caught:
+    with pytest.raises(ModelUnavailable, match=r"did not respond in time \(0.3 s") as caught:
         model.ask(screening())
     model.close()
     assert caught.value.maybe_paid

@@ -63,7 +63,7 @@ def test_two_requests_in_a_row_without_an_answer_end_the_work_on_the_account(
     assert 1 <= result["drawn"] <= 2
     assert paid(impatient) == result["drawn"]
     assert result["closed"]["news"]["until"] is None
-    assert "did not answer" in result["closed"]["news"]["why"]
+    assert "did not respond" in result["closed"]["news"]["why"]
     assert impatient.last is not None
     assert sum("did not answer 2 times" in line for line in impatient.last.log) == 1
     untouched = [row for row in impatient.items() if row["status"] == ItemStatus.UNPROCESSED]
@@ -78,7 +78,7 @@ def test_a_server_that_refuses_connections_surely_took_nothing(impatient: FeedsF
         impatient.work(arguments={"items": 1})
     result = impatient.work()["process"]
     assert (result["drawn"], paid(impatient)) == (2, 3)
-    assert "did not answer" in result["closed"]["news"]["why"]
+    assert "did not respond" in result["closed"]["news"]["why"]
     states = [post["state"] for post in impatient.stored_posts()]
     assert states == ["sent", "sent", "intended", "intended"]
 

@@ -33,7 +33,7 @@ from tsuzuki.model.states import Reason
             "word 2 of the command contains characters that cannot be encoded",
         ),
         ({"argv": ["true", 7]}, "word 2 of the command must be text"),
-        ({"argv": ["true"], "cwd": "a\0b"}, "`cwd` contains a NUL character, which no process"),
+        ({"argv": ["true"], "cwd": "a\0b"}, "`cwd` contains a NUL character"),
         ({"argv": []}, "the job's command must be a list of words, beginning with a program"),
         ({"argv": [""]}, "the job's command must be a list of words, beginning with a program"),
         ({}, "the job's command must be a list of words, beginning with a program"),
