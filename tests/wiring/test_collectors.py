@@ -204,9 +204,8 @@ def test_a_service_that_cannot_be_built_is_named(workspace: Workspace, site: Pat
     install_plug_in(site, record=RECORD.replace(":Numbers", ":Letters"))
     used = run(workspace, site, "counting", "ls")
     assert used.code == 3
-    assert (
-        "error[collector_refused]: collector 'counting' cannot be used: counting_plug_in"
-        in (used.err)
+    assert "error[collector_refused]: collector 'counting' cannot be used: counting_plug_in" in (
+        used.err
     )
 
 

@@ -38,9 +38,9 @@ def test_a_person_is_asked_for_all_of_it_and_wrong_answers_again(workspace: Work
 def test_what_to_run_is_asked_for_too_and_only_by_hand_is_an_answer(workspace: Workspace) -> None:
     with at_terminal(["job", "add", "bot"], workspace.folder) as terminal:
         terminal.answer("one of books, codeindex, commits, feeds): ", "feeds")
-        terminal.answer("https://: ", "example.org/feed")
+        terminal.answer("https://): ", "example.org/feed")
         terminal.expect("must be an address")
-        terminal.answer("https://: ", "https://example.org/feed")
+        terminal.answer("https://): ", "https://example.org/feed")
         terminal.answer(WHEN + "[every 15m]: ", "none")
         assert terminal.end() == 0
     job = workspace.job("bot")

@@ -37,7 +37,7 @@ def test_a_job_is_removed_only_on_demand(workspace: Workspace) -> None:
     assert (ended.code, ended.error["code"]) == (2, "not_confirmed")
     assert "delete the job 'hello'" in ended.error["message"]
     assert workspace.content() == before
-    assert workspace.ok("job", "rm", "hello", "--yes").err == "Removed 'hello'.\n"
+    assert workspace.ok("job", "rm", "hello", "--yes").err == "Deleted 'hello'.\n"
     assert workspace.data("job", "ls") == []
 
 

@@ -124,12 +124,11 @@ def test_a_watched_run_shows_its_log_and_when_it_is_tried_again(workspace: Works
     assert workspace.run("run-due", "--quiet").code == 1
     watched = workspace.run("run", "watch", run_id, "--timeout", "3")
     assert watched.code == 124
-    print(watched.err)
     told = watched.err.splitlines()
     assert told[0] == "said"
     assert "is FAILED" in told[1]
     assert told[2].startswith("Retrying at ")
-    assert told[3] == f"Watch the retry with: tsuzuki run watch {int(run_id) + 1}"
+    assert told[3] == f"Run {int(run_id) + 1} of bad is PENDING"
 
 
 def test_before_the_first_term_no_lease_is_shown(workspace: Workspace) -> None:

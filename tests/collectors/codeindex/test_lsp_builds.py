@@ -110,7 +110,7 @@ FAULTS = {
     "far": "line 901 of a file with 5 lines",
     "outside": "line 901 of a file with 5 lines",
     "nameless": "returned a symbol without name and kind",
-    "deep": "nested over 100 deep",
+    "deep": "more than 100 levels deep",
 }
 
 

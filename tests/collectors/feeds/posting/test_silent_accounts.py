@@ -65,7 +65,7 @@ def test_two_requests_in_a_row_without_an_answer_end_the_work_on_the_account(
     assert result["closed"]["news"]["until"] is None
     assert "did not respond" in result["closed"]["news"]["why"]
     assert impatient.last is not None
-    assert sum("did not answer 2 times" in line for line in impatient.last.log) == 1
+    assert sum("did not respond 2 times" in line for line in impatient.last.log) == 1
     untouched = [row for row in impatient.items() if row["status"] == ItemStatus.UNPROCESSED]
     assert len(untouched) == ARTICLES - result["drawn"]
     assert {row["retry_count"] for row in untouched} == {0}
