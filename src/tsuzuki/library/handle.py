@@ -28,6 +28,9 @@ class WorkProgress(NamedTuple):
 class Handle(Generic[R]):
     """Submitted work. A failed or lost attempt is not the end of it while a retry follows."""
 
+    # Ten thousand may be made at once: a dict for each costs time, and rounds of the garbage collector.
+    __slots__ = ("__weakref__", "_application", "_load", "_pool", "id", "is_new")
+
     def __init__(
         self,
         run_id: int,

@@ -13,6 +13,7 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Concatenate,
+    NamedTuple,
     ParamSpec,
     Self,
     TypeVar,
@@ -211,24 +212,42 @@ class Tsuzuki:
     ) -> list[Handle[Any]]:
         """Submit many runs in one transaction: all of them, or none. Of one's own jobs by `job.call(…)`, of others by
         `Request`."""
-        calls = [self._call(one) if isinstance(one, Request) else one for one in requests]
-        return self.submit_calls(calls, connection)
+        wanted: list[Request] = []
+        loads: list[Callable[[object], Any]] = []
+        by_job: dict[str, _Checked] = {}  # ten thousand requests are often of one job
+        for one in requests:
+            if isinstance(one, Request):
+                checked = by_job.get(one.job)
+                if checked is None:
+                    checked = by_job[one.job] = self._checked(one.job)
+                wanted.append(checked.request(one))
+                loads.append(checked.load)
+            else:
+                wanted.append(one.request)
+                loads.append(one.load)
+        return self._submit(wanted, loads, connection)
 
     def submit_calls(
         self, calls: Iterable[Call[R]], connection: CallerConnection | None
     ) -> list[Handle[R]]:
         wanted = [*calls]
-        requests = [call.request for call in wanted]
+        return self._submit(
+            [call.request for call in wanted], [call.load for call in wanted], connection
+        )
+
+    def _submit(
+        self,
+        requests: Sequence[Request],
+        loads: Sequence[Callable[[object], R]],
+        connection: CallerConnection | None,
+    ) -> list[Handle[R]]:
         with self._defined_in(connection) as own:
             runs = self._application.runs
             if len(requests) == 1:
                 submitted = [runs.submit(requests[0], connection=own)]
             else:
                 submitted = runs.submit_many(requests, connection=own)
-        return [
-            self._handle(submission, call.load)
-            for submission, call in zip(submitted, wanted, strict=True)
-        ]
+        return self._handles(submitted, loads)
 
     async def submit_calls_async(
         self, calls: Iterable[Call[R]], connection: CallerConnection | None
@@ -275,33 +294,30 @@ class Tsuzuki:
 
     def handle_of(self, run_id: int, load: Callable[[object], R], /) -> Handle[R]:
         run_id = self._application.runs.get(run_id).run.id
-        return self._handle(Submission(run_id=run_id, is_new=False), load)
+        return self._handles([Submission(run_id=run_id, is_new=False)], [load])[0]
 
-    def _call(self, request: Request) -> Call[object]:
-        """A request by name. If the job is one of this program, its arguments are checked."""
-        signature = self._signature_of(request.job)
+    def _checked(self, job_name: str) -> "_Checked":
+        """How requests by name are checked. Those of other programs are not."""
+        signature = self._signature_of(job_name)
         if signature is None:
-            return Call(request=request, load=_as_it_is)
-        given = self._bodies[request.job].get("arguments", {})
-        arguments = signature.bind((), request.arguments, given=given)
-        return Call(
-            request=replace(request, arguments=arguments),
-            load=signature.load_result,
-            signature=signature,
-        )
+            return _Checked(None, (), _as_it_is)
+        given = self._bodies[job_name].get("arguments", {})
+        return _Checked(signature, given, signature.load_result)
 
     def _signature_of(self, job_name: str) -> JobSignature | None:
         path = str(self._bodies.get(job_name, {}).get("python"))
         return self._signatures.get(path)
 
-    def _handle(self, submission: Submission, load: Callable[[object], R]) -> Handle[R]:
-        return Handle(
-            submission.run_id,
-            is_new=submission.is_new,
-            application=lambda: self._application,
-            pool=self._pool,
-            load=load,
-        )
+    def _handles(
+        self, submitted: Iterable[Submission], loads: Iterable[Callable[[object], R]]
+    ) -> list[Handle[R]]:
+        def application() -> Application:  # one closure for all
+            return self._application
+
+        return [
+            Handle(run_id, is_new=is_new, application=application, pool=self._pool, load=load)
+            for (run_id, is_new), load in zip(submitted, loads, strict=True)
+        ]
 
     def emit(
         self,
@@ -440,6 +456,23 @@ class Tsuzuki:
         for name, keys in undefined.items():
             if self._undefined.get(name) is keys:
                 del self._undefined[name]
+
+
+class _Checked(NamedTuple):
+    """A job of which requests are submitted by name."""
+
+    signature: JobSignature | None
+    given: Collection[str]
+    load: Callable[[object], Any]
+
+    def request(self, request: Request) -> Request:
+        """With the JSON of its arguments. Raises `UsageError` if they do not fit the function."""
+        if self.signature is None:
+            return request
+        arguments = self.signature.bind((), request.arguments, given=self.given)
+        if not arguments and not request.arguments:
+            return request
+        return replace(request, arguments=arguments)
 
 
 def _as_it_is(value: object) -> object:

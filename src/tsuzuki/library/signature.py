@@ -49,6 +49,8 @@ class JobSignature:
                 )
         self.takes_context = bool(parameters) and is_context(parameters[0])
         self._parameters = parameters[1:] if self.takes_context else parameters
+        self._names = dict.fromkeys(parameter.name for parameter in self._parameters)
+        self._required = [p.name for p in self._parameters if p.default is p.empty]
         self._call = whole.replace(parameters=self._parameters)
         self.takes_any_arguments = self.takes_context and not self._parameters
         with suppress(
@@ -63,20 +65,23 @@ class JobSignature:
         `UsageError`."""
         if self.takes_any_arguments and not values:
             return dict(named)
-        try:
-            bound = self._call.bind_partial(*values, **named).arguments
-        except TypeError as problem:
-            raise self._mismatch(named, problem) from None
-        missing = [
-            parameter.name
-            for parameter in self._parameters
-            if parameter.default is parameter.empty
-            and parameter.name not in bound
-            and parameter.name not in given
-        ]
+        bound = self._bound(values, named)
+        missing = [name for name in self._required if name not in bound and name not in given]
         if missing:
             raise self._invalid([f"`{name}` is missing" for name in missing])
         return self.dump_arguments(bound)
+
+    def _bound(
+        self, values: tuple[object, ...], named: Mapping[str, object]
+    ) -> Mapping[str, object]:
+        """The arguments by name, in the order of the parameters."""
+        if not values and named.keys() <= self._names.keys():
+            # `inspect` takes ten times as long, and all our parameters can be given by name.
+            return {name: named[name] for name in self._names if name in named} if named else {}
+        try:
+            return self._call.bind_partial(*values, **named).arguments
+        except TypeError as problem:
+            raise self._mismatch(named, problem) from None
 
     def dump_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The JSON of arguments by name. Raises `UsageError`."""

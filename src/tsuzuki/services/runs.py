@@ -469,7 +469,10 @@ def _attempts(connection: Connection, run_id: int) -> list[Run]:
 
 def _new_run(request: Request, job: Job, now: datetime | None) -> NewRun:
     """`now` is needed for a delay only."""
-    arguments = {**job.spec.arguments, **request.arguments}
+    # The same object in all runs of a batch without arguments: it is stored once.
+    arguments = job.spec.arguments
+    if request.arguments:
+        arguments = {**arguments, **request.arguments}
     if arguments:
         jsontext.check(arguments)
     priority = job.spec.priority if request.priority is None else request.priority
@@ -488,7 +491,9 @@ def _new_run(request: Request, job: Job, now: datetime | None) -> NewRun:
     return NewRun(
         job_definition_id=job.id,
         trigger=Trigger.MANUAL,
-        scheduled_for=now and now + timedelta(seconds=request.delay_seconds),
+        scheduled_for=now + timedelta(seconds=request.delay_seconds)
+        if now and request.delay_seconds
+        else now,
         arguments=arguments,
         priority=priority,
         idempotency_key=None if key is None else f"key:{key}",

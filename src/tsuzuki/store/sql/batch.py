@@ -89,6 +89,8 @@ def _is_constant(dialect: Dialect, kind: TypeEngine[Any], values: Sequence[Any])
         return False
     if first is None or isinstance(first, str):
         return True
+    if all(value is first for value in values):
+        return True
     stored = _bound(dialect, kind, values)
     return stored.count(stored[0]) == len(stored)
 
