@@ -115,6 +115,7 @@ def test_a_viewer_gives_no_more_than_a_viewer_has(place: AccessSite) -> None:
     assert b'value="admin"' not in browser.get("/tokens/new").body
     refused = browser.post("/tokens/new", "name=up&role=admin&days=1")
     assert refused.status == 403
+    assert b"cannot grant permissions it does not have" in refused.body
     for path in ("/users", "/settings", "/sessions?every_user=true"):
         assert browser.get(path).status == 403, path
     for path in ("/users", "/users/bob/remove", "/settings/lease_seconds/reset"):
